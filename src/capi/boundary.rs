@@ -1,5 +1,5 @@
-//! What every exported function passes through: panics become a code, errors leave a message, and the
-//! thread is not cancelled meanwhile.
+//! The frame around every exported function: panics become a code, errors leave a message, and the thread can't be
+//! cancelled meanwhile.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -13,7 +13,7 @@ use crate::error::{Code, Error};
 use crate::lock::LockError;
 use crate::process::inherited;
 
-/// What an exported function ends with when it does not succeed.
+/// The failure of an exported function.
 #[derive(Clone)]
 pub(super) struct Failure {
     code: c_int,
@@ -66,7 +66,7 @@ pub(super) fn status(body: impl FnOnce() -> Result<(), Failure>) -> c_int {
     number(codes::ZKL_PANIC, || body().map(|()| Code::OK.as_raw()), |code| code)
 }
 
-/// As [`status`], for a function that returns a number of its own, or a code in its place.
+/// As [`status`], for a function that returns either a number or a code.
 pub(super) fn number<T>(
     panicked: T,
     body: impl FnOnce() -> Result<T, Failure>,
@@ -133,9 +133,9 @@ pub(super) unsafe fn text<'a>(
         .map_err(|_| Failure::bad_argument(function, &format!("{name} is not valid UTF-8")))
 }
 
-/// What a program has of us.
+/// An object that a program has from us.
 pub(super) trait Object {
-    /// Whether another process has made it, of which this is a child.
+    /// Whether a parent process has made it.
     fn is_inherited(&self) -> bool;
 }
 
@@ -174,7 +174,7 @@ pub(super) fn may_block(function: &'static str) -> Result<(), Failure> {
     if crate::raw::inside_callback() { Err(would_deadlock(function)) } else { Ok(()) }
 }
 
-/// As [`may_block`], also for a handle of which it is not known yet what its threads are.
+/// As [`may_block`], also for a handle with threads that are not known yet.
 pub(super) fn may_wait_for(function: &'static str, client: &Client) -> Result<(), Failure> {
     if client.can_be_waited_for() {
         return Ok(());

@@ -25,7 +25,7 @@ const NAMED: usize = 3;
 /// How much of an answer is read: its first line tells.
 const ANSWER: usize = 256;
 
-/// What is known of a host.
+/// The state of a host, as far as known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Finding {
     Unresolved,
@@ -96,7 +96,7 @@ impl Hosts {
         self.hosts.len() > 1
     }
 
-    /// What is known to be wrong with them, for an error; `None` when nothing is known.
+    /// Their known faults, for an error. `None`: no fault is known.
     pub(super) fn describe(&self) -> Option<String> {
         let findings = self.findings.lock();
         let known = self.hosts.iter().zip(&*findings);
@@ -143,7 +143,7 @@ impl Hosts {
         farewell::end_session(left, route, confirm)
     }
 
-    /// What is known before anybody was asked: whether the C client is resolving names.
+    /// Notes whether the C client is resolving names: all that is known before any host was asked.
     pub(super) fn resolving(&self, is_so: bool) {
         for (host, finding) in self.hosts.iter().zip(&mut *self.findings.lock()) {
             let is_name =
@@ -246,8 +246,8 @@ fn ask_each(
     found
 }
 
-/// What a client of TLS 1.2 says first, in a record of its own: its version, 32 bytes that nobody guesses or needs to, no
-/// session, three suites, no compression. Who speaks TLS takes it up, or answers with an alert.
+/// The first record of a client of TLS 1.2: its version, 32 random bytes, no session, three suites, no compression. A
+/// server with TLS goes on with it, or answers with an alert.
 fn client_hello() -> Vec<u8> {
     let suites = [0xc0, 0x2b, 0xc0, 0x2f, 0x00, 0x2f];
     let hello = [&[3, 3][..], &[7; 32], &[0, 0, 6], &suites, &[1, 0]].concat();

@@ -1,4 +1,4 @@
-//! What a store does for its locks. The face knows no more of it.
+//! The interface of a store. `Lock` and `Guard` know nothing else of it.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
         None
     }
 
-    /// As [`acquire`](StoredLock::acquire) of all of these, of which it is one, by claims that are made in one step; or
-    /// `None` where the store can't. Gives their guards in the same order.
+    /// Acquires all of these locks, with this one among them, by claims that are made in one step. Returns their guards in
+    /// the same order, or `None` if the store can't.
     fn acquire_together(
         self: Arc<Self>,
         _all: &[Arc<dyn StoredLock>],
@@ -66,7 +66,7 @@ pub(crate) trait StoredLock: Send + Sync + 'static {
 
 /// The operations of a lock that need no claim.
 pub(crate) trait LockView: Send + Sync + 'static {
-    /// The holder and those who wait, in their order, up to that number.
+    /// The holder and the waiters, in their order, at most `number` of them.
     fn contenders(self: Arc<Self>, number: usize) -> Pending<Vec<Contender>, LockError>;
 
     /// The holder, or nobody, as soon as that is not the one that was reported by this token (`Some(None)`:
@@ -89,10 +89,10 @@ pub(crate) trait LockView: Send + Sync + 'static {
     fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError>;
 }
 
-/// What a try gives, or who is ahead.
+/// The result of a try, or the contender ahead.
 pub(crate) type Tried<T> = Result<T, Option<Contender>>;
 
-/// What all stores know of how a lock is contended for.
+/// A change of a lock's settings that all stores know.
 pub(crate) enum Change {
     Strategy(Strategy),
     Label(String),
@@ -101,7 +101,7 @@ pub(crate) enum Change {
     Limit(u32),
     /// It is another lock then.
     Path(String),
-    /// It is another lock then, of which nothing is left when nobody uses it.
+    /// It is then another lock, and leaves nothing in the store while nobody uses it.
     Key(String),
     /// Which other libraries wait for it.
     Interop(Interop),

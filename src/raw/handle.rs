@@ -1,4 +1,4 @@
-//! What the floor above works with: a handle of the C client, and the session on it. A simulation has another.
+//! A handle of the C client, and the session on it, for the layer above. The simulation has another kind.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::session_key::SessionKey;
 use crate::tls::Tls;
 use crate::znode::{Acl, CreateMode, Stat};
 
-/// What a handle is opened with.
+/// The settings of a handle.
 pub(crate) struct Config {
     /// `host:port,host:port/chroot`, checked by the caller: the C client's own parser can't be
     /// trusted with arbitrary text.
@@ -48,7 +48,7 @@ impl HandleState {
     /// Of our own making: the program has closed the handle that we adopted.
     pub(crate) const GONE: HandleState = HandleState(i32::MIN);
 
-    /// Whether an attempt to connect is under way.
+    /// Whether an attempt to connect is in progress.
     pub(super) fn is_attempt(self) -> bool {
         matches!(self, HandleState(1) | HandleState::HANDSHAKE | HandleState(7))
     }
@@ -141,7 +141,7 @@ pub(crate) trait Handle: Requests {
     fn watch_session_events(&self, unwatched: Box<dyn FnOnce() + Send>);
     /// `None` once the handle is closed; of an adopted one, why it can't be used any more.
     fn state(&self) -> Option<HandleState>;
-    /// Runs `body` while the handle is held open, if it is: whoever closes it waits for the end.
+    /// Runs `body` if the handle is open. A close waits for its end.
     fn while_open(&self, body: &mut dyn FnMut(*mut sys::zhandle_t));
     /// The session that the handle last had; its id is 0 before the first connection.
     fn session(&self) -> Option<SessionKey>;
@@ -156,12 +156,12 @@ pub(crate) trait Handle: Requests {
     fn cycle_next_server(&self, wanted: &[SocketAddr]);
     /// Whether a request has not been answered by its deadline.
     fn is_any_late(&self, now: Instant) -> bool;
-    /// Answers with `OPERATION_TIMEOUT` every request whose deadline is not after `now`.
+    /// Answers each request that is past its deadline at `now` with `OPERATION_TIMEOUT`.
     fn expire(&self, now: Instant);
     /// Ends the session if the handle is connected, and frees the handle. Blocks for up to some
     /// seconds when the server is silent. Closing again does nothing.
     ///
-    /// Inside a callback, where the handle's threads can't be joined, a thread of its own does it.
+    /// A callback can't join the handle's threads, so inside a callback another thread does it.
     ///
     /// An adopted handle is only detached: when this returns, no call of ours is inside it, and
     /// none will be.

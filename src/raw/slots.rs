@@ -1,7 +1,7 @@
 //! Where the receivers of completions wait, and the numbers that name them to the C client.
 //!
-//! One table for the process. A slot leaves it exactly once, and whoever takes it answers it:
-//! the completion, the refusal of the request, or the sweep after a close.
+//! One table for the process. A slot leaves it exactly once, and the code that takes it answers it: the completion, the
+//! refusal of the request, or the sweep after a close.
 
 use std::collections::HashMap;
 use std::ffi::c_void;
@@ -48,9 +48,9 @@ pub(super) struct Slot {
     pub(super) deadline: Option<Instant>,
     /// Empty once the deadline has answered; the slot then only waits for the C client to be done.
     pub(super) receiver: Option<Receiver>,
-    /// What the C client writes to until the completion ran.
+    /// The memory that the C client writes to until the completion has run.
     pub(super) memory: Option<MultiMemory>,
-    /// Counts it among the requests on their way, once it is one.
+    /// Counts it among the requests in flight, once it is one.
     pub(super) on_the_way: Option<OnTheWay>,
 }
 
@@ -79,8 +79,8 @@ per_process! {
     };
 }
 
-/// What numbers begin with: others than those of the process that has made this one, whose callbacks
-/// may yet run here if its handle is closed here.
+/// The first number. A child process has other numbers than its parent: closing the parent's handle here may still run
+/// the parent's callbacks.
 pub(super) fn first_number() -> usize {
     ((Process::this().forks() as usize) << (usize::BITS - 8)) | 1
 }
@@ -160,7 +160,7 @@ pub(super) fn shrink() {
     }
 }
 
-/// Takes every slot of a handle whose C side is gone.
+/// Takes all slots of a handle that the C client has freed.
 pub(super) fn sweep(handle: usize) -> Vec<Slot> {
     let mut swept = Vec::new();
     for shard in &TABLE.shards {
@@ -204,8 +204,8 @@ pub(super) fn waits(token: usize) -> bool {
     shard(token).lock().get(&token).is_some_and(|slot| slot.receiver.is_some())
 }
 
-/// Takes the receiver of a request whose deadline has passed. The slot stays: the C client may still write
-/// to its memory and still owes its completion.
+/// Takes the receiver of a request that is past its deadline. The slot stays: the C client may still write to its memory,
+/// and still owes its completion.
 pub(super) fn take_receiver(token: usize) -> Option<Receiver> {
     shard(token).lock().get_mut(&token)?.receiver.take()
 }

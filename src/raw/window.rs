@@ -1,8 +1,8 @@
-//! How many requests of a handle are on their way at once, and the queue of those that wait.
+//! Limits how many requests of a handle are in flight, and queues the others.
 //!
-//! The C client and the server answer in order, so what is sent last waits for all that was sent before
-//! it. Few enough are on their way that a heartbeat, which goes ahead of those that wait, is answered in
-//! time. The others wait here, in the order in which they were submitted; an answer sends the next.
+//! The C client and the server answer in order, so each request waits for all earlier ones. A heartbeat goes ahead of the
+//! queue, and few enough requests are in flight that it is answered in time. The queue keeps the order of submission. Each
+//! answer sends the next request.
 
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
@@ -40,16 +40,15 @@ where
     }
 }
 
-/// How many may be on their way. More than 65,536 unread wake-ups in the C client's pipe would break
-/// the connection; what bounds it in practice is how long the last one waits.
+/// The most requests in flight. More than 65,536 unread wake-ups in the C client's pipe would break the connection, but a
+/// much smaller number already makes the last request wait too long.
 const REQUESTS: usize = if cfg!(zklock_loom) { 1 } else { 512 };
-/// How many bytes of requests, and of the replies to be expected, may be on their way; any one request
-/// alone may be larger.
+/// The most bytes in flight, of requests and expected replies. A single request may be larger.
 const BYTES: usize = 1 << 20;
 /// How many may wait, and how many bytes of them.
 const WAITING: usize = 16_000;
 const WAITING_BYTES: usize = 64 << 20;
-/// What a request and its reply take beside path and data, about.
+/// About how many bytes a request and its reply take beside path and data.
 const OVERHEAD: usize = 100;
 
 pub(super) struct Window {
@@ -137,7 +136,7 @@ impl Window {
         Arc::new(Window { gate, is_adopted, state: Mutex::default() })
     }
 
-    /// How many requests are on their way or wait.
+    /// How many requests are in flight or wait.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         let state = self.state.lock();

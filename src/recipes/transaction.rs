@@ -21,7 +21,7 @@ struct Try {
     reply: Option<Pending<Vec<OpResult>>>,
     /// It was sent, and whether it was executed is not known.
     in_doubt: bool,
-    /// What was sent last is the receipt alone.
+    /// The last transaction was of the receipt alone.
     is_alone: bool,
     /// That was sent before, and it may be what was executed.
     alone_in_doubt: bool,
@@ -40,9 +40,8 @@ pub(super) struct Target<'a> {
 /// another znode is in its place.
 ///
 /// # Errors
-/// - `CONNECTION_LOSS`, and this code alone: the outcome is unknown. The session ended before it
-///   could be found out, no server was reached for long, the servers forbid receipts, or there was
-///   no room for one.
+/// - `CONNECTION_LOSS`, and only this code: the outcome is unknown. Either the session ended first, or no server could be
+///   reached for long, or the servers forbid receipts, or a request had no room for one.
 /// - `BAD_ARGUMENTS`: nothing was done; among others, because the servers close the connection on it.
 /// - `OPERATION_TIMEOUT`: no connection in time; nothing was done.
 /// - `BAD_VERSION`: nothing was done; among others, because of the `target`.
@@ -141,9 +140,8 @@ fn is_large(ops: &[Op]) -> bool {
 /// ones than this are not reckoned with.
 const CHROOT: usize = 256;
 
-/// Whether there is room for a receipt. Not where it would make a request too large that servers
-/// otherwise take. What is larger than they usually take anyhow has to rely on other settings of
-/// theirs, and so may its receipt.
+/// Whether there is room for a receipt. There is none if it would make the request too large for servers with default
+/// settings. A request that is larger anyway relies on other settings, so it also has room for a receipt.
 fn has_room(ops: &[Op]) -> bool {
     let without = match ops {
         [op] => packet::alone(op),
@@ -165,7 +163,7 @@ fn too_large(op: &'static str, path: &str, ops: &[Op]) -> Error {
 enum Done {
     /// By this request.
     Now,
-    /// By an earlier one, whose reply was lost.
+    /// By an earlier one. Its reply was lost.
     Before,
 }
 
@@ -371,7 +369,7 @@ fn is_certain(error: &Error) -> bool {
         )
 }
 
-/// What a server answers that gave up on a request itself.
+/// A server answers this if it has stopped work on a request.
 const REQUEST_TIMEOUT: Code = Code::from_raw(-122);
 
 /// Whether the request was certainly not executed, but may be another time.

@@ -1,19 +1,18 @@
-//! What the databases differ in: how one is spoken to, its clock, and a few words of SQL.
+//! The differences between the databases: the connection, the clock, and a few words of SQL.
 
 use std::time::Duration;
 
 use crate::leased::database::{Cause, StepError};
 
-/// A connection to a database. One step is one transaction, of which nothing is done before its commit; a query
-/// outside of a step is a snapshot. All steps with the same gate are in one order: none begins before those before it
-/// have ended.
+/// A connection to a database. One step is one transaction, which does nothing before its commit. A query outside of a
+/// step is a snapshot. Steps with the same gate run one after the other.
 pub(crate) trait Dialect: Send + 'static {
     /// Has a query lock the rows that it reads, until the step ends.
     const LOCKED: &'static str = "";
     /// The same, and passes over those that another step has locked.
     const UNLESS_LOCKED: &'static str = "";
 
-    /// Wakes the waiters for the lock whose path is the `?`, once the step that executes it is done.
+    /// Wakes the waiters for a lock once the step that executes it is done. The `?` is the lock's path.
     const WAKE: Option<&'static str> = None;
 
     /// Begins a step, which changes what lies behind a gate, if it names one.
@@ -39,7 +38,7 @@ pub(crate) trait Dialect: Send + 'static {
     /// When the next session ends, if there is one, and the time by the same clock, in nanoseconds.
     fn first_end(&mut self) -> Result<(Option<i64>, i64), StepError>;
 
-    /// What a query gives. Each value stands for a `?`.
+    /// The rows that a query finds. Each value replaces a `?`.
     fn query(&mut self, sql: &str, values: &[Value]) -> Result<Vec<Row>, StepError>;
 
     /// How many rows a statement has changed.
@@ -115,7 +114,7 @@ pub(crate) struct Begun {
     pub(super) number: Option<i64>,
 }
 
-/// What stands in a column.
+/// The value in a column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Value {
     Null,
@@ -147,7 +146,7 @@ impl From<&String> for Value {
     }
 }
 
-/// What a query has found. Anyone may have written it.
+/// A row that a query has found. Anyone may have written it.
 #[derive(Clone, Debug)]
 pub(crate) struct Row(pub(super) Vec<Value>);
 
@@ -176,7 +175,7 @@ impl Row {
         }
     }
 
-    /// What is no number of that size holds nothing.
+    /// A number that is out of range counts as 0.
     pub(super) fn small(&self, column: usize) -> Result<u32, StepError> {
         Ok(u32::try_from(self.int(column)?).unwrap_or(0))
     }

@@ -1,11 +1,11 @@
-//! What the databases keep. The names of the tables begin with `zklock_`: they may lie among others.
+//! The tables. Their names begin with `zklock_`, so they can be in a database with other tables.
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use super::dialect::Dialect;
 use crate::leased::database::{Cause, StepError};
 use crate::text::one_line;
 
-/// What the tables of a file are like: a database that says another is left alone.
+/// The version of the tables in a file. A database with another version is left alone.
 #[cfg(feature = "sqlite")]
 pub(super) const FILE_VERSION: &str = "1";
 /// Those of a server, with the number of its gates: clients that differ in that exclude each other from nothing.
@@ -26,7 +26,7 @@ pub(super) fn check_version(version: Option<&str>, known: &str) -> Result<(), St
     }
 }
 
-/// What the databases call the types of columns, and what is said beside the columns.
+/// The names of column types and other words of SQL, by database.
 struct Words {
     number: &'static str,
     text: &'static str,
@@ -38,8 +38,8 @@ struct Words {
     end: &'static str,
 }
 
-/// Whoever makes a claim makes one row; `number` is its place and its token. Times are in nanoseconds by the clock that
-/// sessions end by, but `since`, which is in milliseconds by the claimant's time of day, for people.
+/// A claim is one row; `number` is its place and its token. Times are in nanoseconds by the clock that ends sessions. Only
+/// `since`, for people, is in milliseconds by the claimant's time of day.
 fn tables(words: &Words) -> Vec<String> {
     let Words { number, text, name, session_index, claim_index, claim_end, end } = words;
     let table = |table: &str, columns: String, end: &str| {
@@ -96,8 +96,7 @@ pub(super) fn sqlite_tables() -> String {
     all.join(";\n")
 }
 
-/// How many gates there are: whoever works on a lock works on no other with the same one meanwhile. A look for changes reads
-/// them all.
+/// The number of gates. Steps on locks with the same gate run one after the other. A look for changes reads all gates.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(super) const GATES: i64 = 1_024;
 
@@ -116,7 +115,7 @@ pub(super) fn raise_gates(database: &mut impl Dialect, above: i64) -> Result<(),
     database.execute(update, &[least.into(), least.into()]).map(drop)
 }
 
-/// The tables of a server, where those who work at once are kept apart by gates.
+/// The tables of a server, where gates keep concurrent steps apart.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 fn server_tables(words: &Words) -> Vec<String> {
     let mut all = tables(words);
