@@ -159,7 +159,7 @@ impl Code {
         )
     }
 
-    /// What to do about it, where neither the code nor the path tell.
+    /// The remedy, if neither the code nor the path tell.
     pub(crate) fn remedy(self, op: &str) -> &'static str {
         match self {
             Code::UNIMPLEMENTED if op == "create" => {

@@ -1,4 +1,4 @@
-//! What a client needs for SASL.
+//! A client's settings for SASL.
 
 use std::path::PathBuf;
 

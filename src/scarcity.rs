@@ -36,7 +36,7 @@ pub(crate) fn is_scarcity(error: &io::Error) -> bool {
     scarce(error).is_some()
 }
 
-/// What is missing, and what limits it.
+/// The missing resource, and its limit.
 pub(crate) fn describe(error: &io::Error) -> String {
     let limit = |resource| match getrlimit(resource).current {
         Some(limit) => limit.to_string(),

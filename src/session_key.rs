@@ -1,4 +1,4 @@
-//! What names a session, and proves that it is ours.
+//! A session's id and password: the proof that it is ours.
 
 use std::fmt;
 

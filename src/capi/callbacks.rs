@@ -66,7 +66,7 @@ fn serve(jobs: &Receiver<Job>) {
     }
 }
 
-/// What the program wants back in its callbacks, and how it hears that we are done with it.
+/// The pointer that the program's callbacks get back, and how it hears that we no longer use it.
 pub(super) struct Userdata {
     pointer: *mut c_void,
     finalizer: zkl_finalizer_fn,

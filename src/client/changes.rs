@@ -1,4 +1,4 @@
-//! What becomes of a znode, or of its children, as it changes.
+//! The changes of a znode, or of its children.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl Client {
     }
 }
 
-/// What of a znode is looked at.
+/// The part of a znode that is watched.
 trait Aspect: Send + Sized + 'static {
     fn read(link: &Arc<Link>, path: &str) -> Pending<Self>;
 

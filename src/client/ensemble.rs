@@ -1,4 +1,4 @@
-//! Who belongs to an ensemble, and how that is changed.
+//! The members of an ensemble, and how to change them.
 
 use super::operations::checked;
 use super::{Client, Link, Znode};

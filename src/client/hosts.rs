@@ -10,7 +10,7 @@ const DEFAULT_PORT: u16 = 2181;
 /// More would be a mistake; the C client resolves them one after the other.
 const MAX_HOSTS: usize = 256;
 
-/// What is wrong with a host string.
+/// A fault in a host string.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum HostsError {
     #[error("no host: write host[:port][,host[:port]...][/chroot]")]

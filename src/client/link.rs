@@ -55,7 +55,7 @@ pub(super) struct Asked {
     pub(super) write: BootInstant,
 }
 
-/// One session on its handle. What is submitted here can never act on a later session.
+/// One session on its handle. A request that is submitted here can never act on a later session.
 pub(crate) struct Link {
     pub(super) handle: Box<dyn Handle>,
     pub(super) owner: Weak<dyn LinkOwner>,

@@ -117,7 +117,7 @@ impl Link {
         })
     }
 
-    /// Reserves room for a watch. What it gives files the watch, once the reply has come.
+    /// Reserves room for a watch. The result files the watch once the reply has come.
     fn watch(
         &self,
         op: &'static str,

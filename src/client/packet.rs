@@ -9,7 +9,7 @@ pub(crate) const USUAL_MOST: usize = 0xf_ffff;
 
 /// The request's number and type.
 const HEADER: usize = 8;
-/// What stands before each operation of a transaction, and behind the last one.
+/// The header before each operation of a transaction, and after the last one.
 const OP_HEADER: usize = 9;
 /// A version, the length of a string, a number of things.
 const INT: usize = 4;

@@ -1,4 +1,4 @@
-//! What is known of paths, for as long as a client or a session lives.
+//! State by path, for as long as a client or a session lives.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! What the operations on znodes give.
+//! The results of operations on znodes.
 
 use super::Watch;
 use crate::znode::{Acl, Stat};
@@ -41,7 +41,7 @@ pub struct Children {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct AclList {
-    /// Who may do what.
+    /// The znode's access control list.
     pub entries: Vec<Acl>,
     /// The znode's stat; its `aversion` is the version of the list.
     pub stat: Stat,
@@ -50,7 +50,7 @@ pub struct AclList {
 /// What was read, and a watch that was set by the same read: no change of what was read is missed in between.
 #[derive(Debug)]
 pub struct Watched<T> {
-    /// What was read.
+    /// The value that was read.
     pub value: T,
     /// Ends with the first change after that.
     pub watch: Watch,

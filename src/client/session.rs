@@ -36,7 +36,7 @@ const LAST_TASKS: usize = 10_000;
 
 struct Session {
     inner: Arc<ClientInner>,
-    /// What runs in the background for as long as the client is open.
+    /// The background tasks of an open client.
     tasks: Arc<Executor<'static>>,
     /// When the next server was last tried, or the connection last seen.
     last_server: Instant,

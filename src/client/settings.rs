@@ -1,4 +1,4 @@
-//! What a client works by, once its options have been checked.
+//! A client's options after they were checked.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ impl Settings {
         Error::with_detail("connect", "", Code::AUTH_FAILED, detail)
     }
 
-    /// What the servers see before each path.
+    /// The prefix that the servers see before each path.
     pub(super) fn chroot(&self) -> &str {
         self.hosts.find('/').map_or("", |at| &self.hosts[at..])
     }

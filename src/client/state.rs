@@ -1,4 +1,4 @@
-//! What a program can know of its session.
+//! The states of a session, as a program sees them.
 
 /// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -118,7 +118,7 @@ impl Drop for Forget {
     }
 }
 
-/// What a watch looks at, which decides the events that end it.
+/// The object of a watch. It decides which events end the watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WatchOf {
     Data,

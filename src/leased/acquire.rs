@@ -152,7 +152,7 @@ fn guard(inner: &Arc<Inner>, claim: Arc<Claim>, asked: Instant) -> Guard {
     Guard::new(Tenure::begin(inner, claim), store, asked)
 }
 
-/// What it means for a lock what a database has answered.
+/// The meaning of a database's answer for a lock.
 pub(super) fn refused(op: LockOp, path: &str, failure: StepError) -> LockError {
     match failure.cause {
         Cause::TooFewPermits | Cause::Unusable => {

@@ -82,7 +82,7 @@ impl Claim {
         matches!(self.status.get(), Status::Over(_))
     }
 
-    /// What is over stays so, for its first reason.
+    /// Once it is over, it stays over, for its first reason.
     pub(super) fn set(&self, new: Status) {
         self.status.update(|status| {
             let changes = *status != new && !matches!(status, Status::Over(_));

@@ -1,4 +1,4 @@
-//! What the locks and guards of a store share: the way to the thread that works on its database.
+//! The locks and guards of a store share this: the way to the thread that works on its database.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl Drop for Inner {
     }
 }
 
-/// What a database has answered, as an error.
+/// A database's answer, as an error.
 pub(super) fn error_of(op: &'static str, path: &str, failure: StepError) -> Error {
     let code = match failure.cause {
         Cause::Busy => Code::OPERATION_TIMEOUT,

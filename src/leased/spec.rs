@@ -1,4 +1,4 @@
-//! What is contended for, and in which way.
+//! The lock that is contended for, and its kind.
 
 use std::sync::Arc;
 

@@ -59,7 +59,7 @@ impl Tenure {
     }
 }
 
-/// What stands for a claim.
+/// The path that names a claim.
 pub(crate) fn path_of(lock: &str, number: i64) -> String {
     format!("{}/{number:010}", lock.trim_end_matches('/'))
 }

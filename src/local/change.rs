@@ -32,7 +32,7 @@ impl Drop for Waiting<'_> {
 }
 
 impl Claimed {
-    /// What it leaves to others.
+    /// The access that it leaves to others.
     pub(super) fn access(&self) -> Option<Access> {
         if self.queues.has_upgraded(&self.lock, &self.claim) {
             return Some(Access::Write);

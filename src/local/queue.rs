@@ -53,7 +53,7 @@ pub(super) struct Claim {
     contender: Mutex<Contender>,
 }
 
-/// What is to be claimed.
+/// The claim to make.
 pub(super) struct Wanted<'a> {
     pub(super) kind: Kind,
     /// How many permits a semaphore has, unless that is known.

@@ -1,4 +1,4 @@
-//! What a hold of a read/write lock leaves to others.
+//! The access that a hold of a read/write lock leaves to others.
 
 use super::kind::Kind;
 

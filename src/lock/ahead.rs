@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::error::LockError;
 use crate::runtime::Late;
 
-/// Who is ahead of the acquire that is waited for at present.
+/// The contender ahead of the present acquire.
 #[derive(Default)]
 pub(super) struct Ahead(Mutex<Option<Arc<dyn Late<LockError>>>>);
 

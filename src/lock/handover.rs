@@ -23,7 +23,7 @@ use crate::runtime::{Pending, Timer};
 /// Between two looks, where one has failed.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// What the name of the chosen one begins with.
+/// The prefix of the chosen one's name.
 const TO: &str = "to ";
 
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! What others want of a holder, from the store that it is written in to the guard.
+//! Requests and orders of others to a holder, on their way from the store to the guard.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use futures_lite::future::or;
 
 use crate::runtime::Latest;
 
-/// What is wanted of a holder.
+/// A request or an order to a holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Revocation {
     /// That it releases the lock by itself.

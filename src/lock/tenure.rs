@@ -1,4 +1,4 @@
-//! What a store does for a lock that is held.
+//! The interface of a store for a lock that is held.
 
 use std::any::Any;
 use std::sync::Arc;

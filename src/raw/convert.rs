@@ -100,7 +100,7 @@ pub(super) enum AclVector {
     Open,
     Entries {
         entries: Vec<sys::ACL>,
-        /// What `entries` points into: strings, each with its NUL.
+        /// The memory that `entries` points into: strings, each with its NUL.
         _strings: Vec<u8>,
     },
 }

@@ -50,7 +50,7 @@ const SEQUENCE_ROOM: usize = 12;
 pub(super) struct MultiMemory {
     ops: Vec<sys::zoo_op_t>,
     results: Vec<sys::zoo_op_result_t>,
-    /// What `ops` points into: all of it on the heap, so that moving this value moves none of it.
+    /// The memory that `ops` points into: all of it on the heap, so that moving this value moves none of it.
     parts: Vec<Part>,
 }
 

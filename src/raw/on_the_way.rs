@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-/// What counts the requests that are on their way.
+/// Counts the requests in flight.
 pub(super) trait Traffic: Send + Sync {
     /// One of so many bytes is not on its way any more.
     fn over(&self, bytes: usize);

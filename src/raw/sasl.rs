@@ -17,7 +17,7 @@ use crate::panics::catch_panic;
 use crate::sasl::Sasl;
 use crate::secret::Secret;
 
-/// What one handle authenticates with.
+/// The credentials of one handle.
 struct Entry {
     callbacks: [sys::sasl_callback_t; 5],
     user: Option<CString>,

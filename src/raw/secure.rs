@@ -10,7 +10,7 @@ use super::handle::Config;
 use super::sasl;
 use super::{sys, watcher};
 
-/// What every handle is opened with.
+/// The settings of every handle.
 pub(super) struct Plain {
     pub(super) hosts: *const c_char,
     pub(super) timeout: c_int,
@@ -45,7 +45,7 @@ fn invalid(why: impl Into<String>) -> io::Error {
 /// A handle, or null with an error of the system's.
 ///
 /// # Errors
-/// What of the settings for TLS and SASL can't be used.
+/// The settings for TLS and SASL that can't be used.
 ///
 /// # Safety
 /// As [`Plain::open`].

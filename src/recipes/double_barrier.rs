@@ -167,7 +167,7 @@ impl DoubleBarrier {
     }
 }
 
-/// What a participant that waits has seen.
+/// The state that a waiting participant has seen.
 enum Seen {
     /// The round that it has entered.
     Named(Vec<String>),
@@ -243,7 +243,7 @@ impl Entered {
     }
 }
 
-/// What is known of the others of a round.
+/// The other participants of a round, as far as known.
 enum Others {
     /// All have left.
     Gone,

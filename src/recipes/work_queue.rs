@@ -328,7 +328,7 @@ fn free(claimed: &Children, listed: &Children) -> Vec<String> {
     free.map(str::to_owned).collect()
 }
 
-/// What an element is called before the server appends the sequence number.
+/// The name of an element, without the sequence number, which the server appends.
 fn prefix(priority: u8) -> String {
     if priority == DEFAULT_PRIORITY { "qn-".to_owned() } else { format!("qp-{priority:03}-") }
 }

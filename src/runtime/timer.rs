@@ -74,7 +74,7 @@ impl Timer {
     }
 }
 
-/// What `work` gives; or what `late` does, once the deadline has passed.
+/// The result of `work`, or of `late` once the deadline has passed.
 pub(crate) async fn within<T>(
     deadline: Option<Instant>,
     work: impl Future<Output = T>,

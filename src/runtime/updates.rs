@@ -1,4 +1,4 @@
-//! What changes, as a stream that can be waited for.
+//! A stream of changes.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

@@ -177,7 +177,7 @@ struct NoAnswer {
     is_refusal: bool,
 }
 
-/// What an error means of a step that was not committed.
+/// The meaning of an error for a step that was not committed.
 fn refused(error: &Error) -> NoAnswer {
     let Error::MySqlError(refusal) = error else {
         let failure = StepError::new(Cause::Busy, one_line(&error.to_string(), MAX_TEXT));

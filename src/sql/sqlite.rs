@@ -103,7 +103,7 @@ impl Sqlite {
     }
 }
 
-/// What an error means of a transaction that was not committed.
+/// The meaning of an error for a transaction that was not committed.
 fn not_done(error: rusqlite::Error) -> StepError {
     let what = match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Busy,

@@ -74,7 +74,7 @@ impl Drop for zkl_attempt {
     }
 }
 
-/// What an attempt and its work know of each other.
+/// The state that an attempt and its work share.
 struct Course<T> {
     phase: Latest<Phase>,
     /// From the cancellation until the work is over: what it has made must not be left.
@@ -181,7 +181,7 @@ struct Outcome<T: Send + 'static> {
 }
 
 impl<T: Send + 'static> Outcome<T> {
-    /// What holds until there is another.
+    /// The result until there is another.
     fn unknown_yet(
         what: &str,
         course: Arc<Course<T>>,

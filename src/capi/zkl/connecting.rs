@@ -1,4 +1,4 @@
-//! What a program's options say of how to connect.
+//! A program's options for connecting.
 
 use std::ffi::{c_char, c_int};
 use std::time::Duration;
@@ -112,7 +112,7 @@ unsafe fn zookeeper(
     Ok(built.auth(scheme, secret))
 }
 
-/// What counts for any client.
+/// The options for all clients.
 fn common(
     function: &'static str,
     mut built: ClientOptions,

@@ -1,4 +1,4 @@
-//! Who holds a lock and who waits for it, as a list that the program owns.
+//! The holder of a lock and its waiters, as a list that the program owns.
 
 use std::ffi::{CString, c_char, c_int};
 use std::mem::MaybeUninit;
@@ -46,7 +46,7 @@ pub struct zkl_contender {
 #[allow(non_camel_case_types)]
 pub struct zkl_contenders {
     list: Vec<zkl_contender>,
-    /// What `list` points into.
+    /// The memory that `list` points into.
     _strings: Vec<CString>,
 }
 
@@ -89,7 +89,7 @@ fn millis(time: SystemTime) -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// What a program says of somebody that it means.
+/// A program's description of a contender.
 ///
 /// # Safety
 /// The path is NULL or a string.

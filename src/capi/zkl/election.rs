@@ -1,4 +1,4 @@
-//! Who of several participants leads.
+//! Elections: one of several participants leads.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! What went wrong, in words.
+//! Error messages.
 
 use std::ffi::{c_char, c_int};
 

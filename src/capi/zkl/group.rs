@@ -1,4 +1,4 @@
-//! Who is there: members of a group.
+//! The members of a group.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
@@ -58,7 +58,7 @@ pub struct zkl_member {
 #[allow(non_camel_case_types)]
 pub struct zkl_members {
     list: Vec<zkl_member>,
-    /// What `list` points into.
+    /// The memory that `list` points into.
     _kept: Vec<(CString, Vec<u8>)>,
 }
 

@@ -13,7 +13,7 @@ use crate::process::Process;
 use crate::raw::Adopted;
 use crate::stores::Store;
 
-/// What a client and its locks have in common.
+/// The state that a client and its locks share.
 pub(super) struct Present {
     sessions: RwLock<Sessions>,
     /// How it adopts; `None` of a client with sessions of its own.

@@ -1,4 +1,4 @@
-//! What the recipes beside locks have in common: a path below a client, options, and how a call waits.
+//! The common part of the recipes beside locks: a path below a client, options, and how a call waits.
 
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;

@@ -126,7 +126,7 @@ pub extern "C" fn zkl_guard_on_release_request(
     })
 }
 
-/// Who is notified of requests, until this is dropped.
+/// The callback for requests, until this is dropped.
 struct Told {
     line: Line,
     requested: unsafe extern "C" fn(*const c_char, *mut c_void),

@@ -1,4 +1,4 @@
-//! What all that is made of a client shares: its store, and the thread for the program's callbacks.
+//! All objects of a client share its store, and the thread for the program's callbacks.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl Shared {
         }
     }
 
-    /// What has to be done before it ends.
+    /// The duties before it ends.
     pub(super) fn duties(&self) -> &Arc<Duties> {
         &self.duties
     }

@@ -64,7 +64,7 @@ impl Drop for zkl_watch {
 /// Calls the program with each value, and at most once with a failure, which is the last.
 type Call<T> = Arc<dyn Fn(Result<T, Failure>, *mut c_void) + Send + Sync>;
 
-/// Who is called, until this is dropped.
+/// The callback, until this is dropped.
 struct Called<T: 'static> {
     name: &'static str,
     line: Line,

@@ -1,4 +1,4 @@
-//! What takes the place of ZooKeeper's own recipes, under their names and with their structs.
+//! Replacements for ZooKeeper's own recipes, with their names and structs.
 
 pub(super) mod clients;
 pub(super) mod lock;

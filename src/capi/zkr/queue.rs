@@ -50,7 +50,7 @@ const _: () = {
     assert!(size_of::<zkr_queue>() == 48 + size_of::<libc::pthread_mutex_t>());
 };
 
-/// What elements are called before their number.
+/// The name of an element without its number.
 const NODE_NAME: &CStr = c"qn-";
 
 /// Fills the struct. Nothing is sent.

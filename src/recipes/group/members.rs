@@ -40,7 +40,7 @@ pub struct Member {
 /// The members of a group as they change: see [`Group::watch_members`].
 pub type Members = Updates<Result<Vec<Member>>>;
 
-/// What is known of a group.
+/// The state of a group, as far as known.
 #[derive(Default)]
 struct Looked {
     known: HashMap<String, Member>,

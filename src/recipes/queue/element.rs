@@ -1,6 +1,6 @@
 //! The names of a queue's elements, and their order.
 
-/// What an element is called before the server appends the sequence number.
+/// The name of an element, without the sequence number, which the server appends.
 pub(super) const PREFIX: &str = "qn-";
 
 /// The sequence number of an element; `None` for a child that is no element.

@@ -1,4 +1,4 @@
-//! What is known of a queue: the numbers of its oldest elements, as of a listing.
+//! A cache of a queue's head: the numbers of its oldest elements, as of a listing.
 //!
 //! Elements that are added get later numbers, so a long queue need not be listed for each element:
 //! the oldest is the first of the known ones that still exists. That holds for one incarnation of

@@ -1,4 +1,4 @@
-//! What an answer of the server means, or that there is none.
+//! The meaning of a server's answer, or of none.
 
 use std::future::Future;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(super) async fn within<T>(
     }
 }
 
-/// What an error means of a step that was not committed.
+/// The meaning of an error for a step that was not committed.
 fn refused(error: &Error) -> NoAnswer {
     let Some(refusal) = error.as_db_error() else {
         // What the driver says of a connection is in its cause.

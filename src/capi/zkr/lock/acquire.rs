@@ -19,7 +19,7 @@ use crate::client::Client;
 use crate::raw::inside_callback;
 use crate::znode::Acl;
 
-/// What a program asks for with `zkr_lock_lock`.
+/// The request that a program makes with `zkr_lock_lock`.
 pub(super) struct Order {
     pub(super) client: Client,
     pub(super) path: String,

@@ -124,7 +124,7 @@ unsafe fn lock(function: &'static str, mutex: *mut zkr_lock_mutex) -> bool {
     })
 }
 
-/// What the program asks for with its struct.
+/// The request that a program makes with its struct.
 ///
 /// # Safety
 /// As for `zkr_lock_lock`.

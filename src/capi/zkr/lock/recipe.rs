@@ -1,4 +1,4 @@
-//! What stands behind a mutex of the C recipe and its copies, and what it is asked.
+//! The lock behind a mutex of the C recipe and its copies.
 
 use std::time::Instant;
 

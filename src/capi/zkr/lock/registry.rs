@@ -10,7 +10,7 @@ use super::recipe::Recipe;
 use crate::sync::per_process;
 
 per_process! {
-    /// What stands behind the structs, by their numbers.
+    /// The locks behind the structs, by number.
     static RECIPES: Mutex<Recipes> = Mutex::default();
 }
 
@@ -20,13 +20,13 @@ struct Recipes {
     by_number: HashMap<u64, Arc<Recipe>>,
 }
 
-/// What stands behind the struct, if it was ever locked.
+/// The lock behind the struct, if it was ever locked.
 pub(super) fn find(mutex: &zkr_lock_mutex) -> Option<Arc<Recipe>> {
     let recipes = RECIPES.lock();
     recipes.by_number.get(&mutex.number()).cloned()
 }
 
-/// What stands behind the struct, made if there is nothing.
+/// The lock behind the struct, made if there is none.
 pub(super) fn find_or_make(mutex: &zkr_lock_mutex) -> Arc<Recipe> {
     // The number is written under this lock only.
     let mut recipes = RECIPES.lock();

@@ -1,4 +1,4 @@
-//! What a mutex is at the moment, and what its program knows of it.
+//! The present state of a mutex, and the state that its program knows.
 
 use std::ffi::{CStr, CString, c_int};
 use std::sync::Arc;
