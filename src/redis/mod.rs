@@ -1,8 +1,8 @@
 //! A server of Redis: locks between machines, as good as one server, or its replica, can promise them.
 //!
 //! Each step is one script (`steps.lua`), which the server runs alone. The clock is the server's time of day. A restarted
-//! server, or a promoted replica, may have lost the write that made a holder. So it lets nobody acquire a lock for one
-//! lease. By then the old holder has lost its lock by its own clock. A client that comes from another server says so, and
+//! server, or a promoted replica, may have lost the write that made a holder. So for one lease it lets nobody acquire a
+//! lock. By then the old holder has lost its lock by its own clock. A client that comes from another server says so, and
 //! this one waits as well. No script can detect a server that still serves some clients while its replica serves others.
 //!
 //! The scripts notify only the clients that are concerned (`subscriber.rs`). Clients also look for changes themselves, so

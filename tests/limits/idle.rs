@@ -63,8 +63,8 @@ fn clients_keep_their_sessions_beside_a_waker_that_blocks_for_longer() {
         assert!(poll(Waker::noop()));
         server.stats().unwrap().watches == watches
     });
-    // The answer to the last of those requests may still be on its way. It would wake on the client's own thread, and
-    // block that. Answers come in order.
+    // The answer to the last of those requests may be in flight. It would wake the waker on the client's own thread,
+    // and block that thread. Answers come in order, so after this one it has come.
     clients[0].exists("/").wait().unwrap();
     assert!(poll(Waker::noop()));
     assert!(poll(&waker));

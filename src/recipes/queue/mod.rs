@@ -6,7 +6,7 @@
 //!
 //! # Why no element is lost or doubled when a reply is lost
 //! The znodes themselves can't tell. If the reply to a create is lost, its element may even be consumed by now. If the
-//! reply to a delete is lost, another consumer may have deleted the znode. The data can't carry a mark, because old programs
+//! reply to a delete is lost, we may have deleted the znode, or another consumer. The data can't carry a mark, because old programs
 //! read them. Nothing else may be under the queue's path, because old programs consume all that is there.
 //!
 //! So each create and each delete goes in one transaction with an operation on a *receipt* (`receipt.rs`): an ephemeral
