@@ -321,10 +321,10 @@ fn a_waiter_that_gives_up_does_not_hand_the_lock_over() {
     let held = bench.lock(&a, strategy).acquire().wait().unwrap();
     let mut gives_up = Driven::start(&bench, &b, strategy);
     let b_session = session_id(&b);
-    gives_up.poll_until(|| bench.watches_of(b_session) == 1);
+    gives_up.poll_until(|| bench.watches_of(b_session) > 0);
     let patient = acquire_in_background(&bench.lock(&c, strategy));
     let c_session = session_id(&c);
-    eventually("c watches b", || bench.watches_of(c_session) == 1);
+    eventually("c watches b", || bench.watches_of(c_session) > 0);
     bench.proxy.clear_seen();
     drop(gives_up);
     // c is woken, finds a, and waits for it.

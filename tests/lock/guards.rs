@@ -52,7 +52,7 @@ each_strategy! {
         let lost = guard.lost();
         let session = session_id(&client);
         // Long enough held to be watched.
-        eventually("it is watched", || bench.watches_of(session) == 1);
+        eventually("it is watched", || bench.watches_of(session) > 0);
         bench.ask(|raw| raw.delete(&guard.claim_path())).unwrap();
         assert_eq!(lost.wait_timeout(TIMEOUT), Some(LostReason::Deleted));
         assert_eq!(guard.state(), GuardState::Lost);
@@ -116,10 +116,10 @@ each_strategy! {
         let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
         let session = session_id(&client);
         for _ in 0..3 {
-            eventually("it is watched", || bench.watches_of(session) == 1);
+            eventually("it is watched", || bench.watches_of(session) > 0);
             bench.ask(|raw| raw.set_data(&guard.claim_path(), b"scribble")).unwrap();
         }
-        eventually("it is watched", || bench.watches_of(session) == 1);
+        eventually("it is watched", || bench.watches_of(session) > 0);
         assert_eq!(guard.state(), GuardState::Held);
         guard.release().wait().unwrap();
         eventually("no watch is left", || bench.watches_of(session) == 0);

@@ -271,7 +271,7 @@ each_strategy! {
             if strategy == Strategy::Poll {
                 bench.proxy.wait_for(&Rule::reply(Ops::creates()).error(-110), 2, TIMEOUT).unwrap();
             } else {
-                eventually("it watches", || bench.watches_of(session) == 1);
+                eventually("it watches", || bench.watches_of(session) > 0);
             }
             assert!(!waiter.is_finished(), "{rule:?}");
             stranger.leave();

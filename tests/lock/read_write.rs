@@ -297,7 +297,7 @@ fn a_writer_behind_readers_asks_little_when_they_go_in_their_order() {
     let lock = client.read_write(&bench.path).write();
     bench.proxy.clear_seen();
     let writing = acquire_in_background(&lock);
-    eventually("it watches", || bench.watches_of(session_id(&client)) == 1);
+    eventually("it watches", || bench.watches_of(session_id(&client)) > 0);
     release(reading);
     release([held(writing)]);
     // The directory, the claim, the listing, the last reader, and all once more when that has gone.
@@ -317,7 +317,7 @@ fn a_reader_behind_a_writer_asks_five_times_and_is_woken_once() {
     let mut writer = stranger(&bench, "a-__WRIT__");
     bench.proxy.clear_seen();
     let reading = acquire_in_background(&lock);
-    eventually("it watches", || bench.watches_of(session_id(&client)) == 1);
+    eventually("it watches", || bench.watches_of(session_id(&client)) > 0);
     writer.leave();
     release([held(reading)]);
     let waited = [Op::Create2, Op::GetChildren2, Op::GetData, Op::GetChildren2, Op::Delete];

@@ -115,7 +115,7 @@ fn a_release_wakes_one_waiter_of_a_queue_and_costs_it_few_requests() {
     for client in &clients {
         waiters.push(acquire_in_background(&bench.lock(client, QUEUE)));
         let session = session_id(client);
-        eventually("it watches", || bench.watches_of(session) == 1);
+        eventually("it watches", || bench.watches_of(session) > 0);
     }
     stranger.leave();
     for (woken, waiter) in waiters.into_iter().enumerate() {
@@ -136,8 +136,9 @@ fn a_release_wakes_one_waiter_of_a_queue_and_costs_it_few_requests() {
         let events = own.clone().filter(|seen| seen.direction == Direction::Event).count();
         assert!((1..=2).contains(&events), "connection {connection}: {events}");
         let asked: Vec<Op> = own.filter(|seen| any.matches(seen)).map(|seen| seen.op).collect();
-        // The first acquire of a client on a path asks for the directory, and has it watched.
-        assert!(asked.len() <= 7, "connection {connection}: {asked:?}");
+        // The first acquire of a client on a path asks for the directory, and has it watched. One that waits for long
+        // watches its own claim, and one that is held for long is looked at again.
+        assert!(asked.len() <= 8, "connection {connection}: {asked:?}");
     }
 }
 
