@@ -41,10 +41,6 @@ struct Inner {
 }
 
 impl Span {
-    pub(crate) fn none() -> Span {
-        Span(None)
-    }
-
     /// `make` gets the span around it.
     pub(crate) fn begin(
         make: impl FnOnce(&tracing::Span) -> tracing::Span + Send + 'static,

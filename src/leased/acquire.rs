@@ -1,7 +1,7 @@
 //! The acquire loop of a store of leases.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -12,7 +12,7 @@ use super::spec::Spec;
 use super::tenure::Tenure;
 use super::worker::Shared;
 use crate::error::Code;
-use crate::lock::{Caller, Contender, Guard, LockError, LockOp, LostReason};
+use crate::lock::{AcquireTrace, Caller, Contender, Guard, LockError, LockOp, LostReason};
 use crate::runtime::{Late, Timer};
 
 /// Before a claim is looked up that may have been made, or made again.
@@ -71,7 +71,7 @@ impl Drop for Unsettled {
 pub(super) async fn acquire(
     lock: Arc<Spec>,
     ahead: Arc<Ahead>,
-    asked: Instant,
+    trace: &AcquireTrace,
 ) -> Result<Guard, LockError> {
     let caller = Caller::present();
     loop {
@@ -88,7 +88,7 @@ pub(super) async fn acquire(
         };
         if claim.status.wait_for(holds).await {
             unsettled.claim = None;
-            return Ok(guard(&lock.inner, claim, asked));
+            return Ok(guard(&lock.inner, claim, trace));
         }
         // Its session is over, or somebody has deleted it: a closed store says so at the next claim.
     }
@@ -97,7 +97,7 @@ pub(super) async fn acquire(
 /// Acquires it, or gives who is ahead.
 pub(super) async fn try_acquire(
     lock: Arc<Spec>,
-    asked: Instant,
+    trace: &AcquireTrace,
 ) -> Result<Result<Guard, Option<Contender>>, LockError> {
     let caller = Caller::present();
     loop {
@@ -113,7 +113,7 @@ pub(super) async fn try_acquire(
         }
         if claim.status.get() == Status::Holds {
             unsettled.claim = None;
-            return Ok(Ok(guard(&lock.inner, claim, asked)));
+            return Ok(Ok(guard(&lock.inner, claim, trace)));
         }
     }
 }
@@ -147,9 +147,10 @@ async fn make(lock: &Spec, claim: &Arc<Claim>, unless_blocked: bool) -> Result<b
     }
 }
 
-fn guard(inner: &Arc<Inner>, claim: Arc<Claim>, asked: Instant) -> Guard {
+fn guard(inner: &Arc<Inner>, claim: Arc<Claim>, trace: &AcquireTrace) -> Guard {
+    claim.trace(trace);
     let store = Arc::clone(inner);
-    Guard::new(Tenure::begin(inner, claim), store, asked)
+    Guard::new(Tenure::begin(inner, claim), store, trace.started)
 }
 
 /// The meaning of a database's answer for a lock.

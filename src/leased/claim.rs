@@ -7,7 +7,9 @@ use uuid::Uuid;
 
 use super::database::Row;
 use super::session::Session;
-use crate::lock::{Contender, Kind, LostReason, MAX_TEXT, Requests, with_owner};
+use crate::lock::{
+    AcquireTrace, Contender, HoldTrace, Kind, LostReason, MAX_TEXT, Requests, with_owner,
+};
 use crate::runtime::Latest;
 use crate::text::one_line;
 
@@ -29,6 +31,12 @@ pub(super) struct Claim {
     pub(super) requests: Requests,
     /// The contender that keeps it out, as last seen.
     pub(super) ahead: Mutex<Option<Contender>>,
+    trace: HoldTrace,
+}
+
+/// The path that names a claim.
+pub(crate) fn path_of(lock: &str, number: i64) -> String {
+    format!("{}/{number:010}", lock.trim_end_matches('/'))
 }
 
 /// Where it is.
@@ -52,6 +60,7 @@ impl Claim {
             status: Latest::new(Status::Waits),
             requests: Requests::default(),
             ahead: Mutex::default(),
+            trace: HoldTrace::default(),
         })
     }
 
@@ -91,6 +100,31 @@ impl Claim {
             }
             changes
         });
+        if matches!(new, Status::Over(_)) {
+            self.trace_end();
+        }
+    }
+
+    /// Notes the hold, which may be over by now, for the log.
+    pub(super) fn trace(&self, acquire: &AcquireTrace) {
+        self.trace.begin(acquire, &self.path(), self.token());
+        self.trace_end();
+    }
+
+    fn trace_end(&self) {
+        if let Status::Over(reason) = self.status.get() {
+            self.trace.end(|| (self.path(), self.token()), reason);
+        }
+    }
+
+    /// 0 until it is made.
+    pub(super) fn token(&self) -> i64 {
+        self.place().map_or(0, |place| place.number)
+    }
+
+    /// The path that names it.
+    pub(super) fn path(&self) -> Arc<str> {
+        path_of(&self.lock, self.token()).into()
     }
 
     /// Whether it asks for more permits than that.

@@ -18,5 +18,5 @@ mod stored;
 mod tenure;
 mod worker;
 
+pub(crate) use claim::path_of;
 pub(crate) use store::Store;
-pub(crate) use tenure::path_of;

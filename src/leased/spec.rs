@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::claim::Claim;
 use super::inner::Inner;
-use crate::lock::{Kind, Strategy};
+use crate::lock::{AcquireTrace, Kind, Strategy};
 
 #[derive(Clone)]
 pub(super) struct Spec {
@@ -34,6 +34,10 @@ impl Spec {
 
     pub(super) fn new_claim(&self) -> Arc<Claim> {
         Claim::new(&self.path, self.kind, self.limit, &self.label)
+    }
+
+    pub(super) fn trace(&self) -> AcquireTrace {
+        AcquireTrace::begin(&self.path, self.strategy, &self.label)
     }
 
     /// Says why there can be no such lock, if there can't.

@@ -15,10 +15,10 @@ use super::spec::Spec;
 use super::worker::Worker;
 use crate::error::Code;
 use crate::lock::{
-    Change, Contender, Guard, Interop, LockError, LockOp, LockView, MAX_TEXT, NO_ACL,
-    NO_OTHER_LIBRARIES, Revocation, StoredLock, Strategy, Tried, ready,
+    ACQUIRED, Change, Contender, Guard, Interop, LockError, LockOp, LockView, MAX_TEXT, NO_ACL,
+    NO_OTHER_LIBRARIES, Revocation, StoredLock, Strategy, TAKEN, Tried, ready,
 };
-use crate::runtime::{Pending, Timer, now, wake};
+use crate::runtime::{Pending, Timer, wake};
 use crate::text::one_line;
 
 /// Somebody waits for a change of the database.
@@ -136,7 +136,7 @@ impl StoredLock for Spec {
         let mut changed = self.clone();
         match change {
             Change::Strategy(strategy) => changed.strategy = strategy,
-            Change::Label(label) => changed.label = label.into(),
+            Change::Label(label) => changed.label = label,
             Change::Kind(kind) => changed.kind = kind,
             Change::Limit(limit) => changed.limit = limit,
             Change::Path(path) | Change::Key(path) => changed.path = path.into(),
@@ -149,19 +149,26 @@ impl StoredLock for Spec {
 
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
         let ahead = Arc::new(Ahead::of(&self.inner));
-        let acquiring = acquire::acquire(Arc::clone(&self), Arc::clone(&ahead), now());
-        self.run(LockOp::Acquire, acquiring).when_late(ahead)
+        let (lock, trace, late) = (Arc::clone(&self), self.trace(), Arc::clone(&ahead));
+        let acquired = async move {
+            let acquired = acquire::acquire(lock, ahead, &trace).await;
+            trace.ended(&acquired, |_| ACQUIRED);
+            acquired
+        };
+        self.run(LockOp::Acquire, acquired).when_late(late)
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Tried<Guard>, LockError> {
-        let (lock, asked) = (Arc::clone(&self), now());
+        let (lock, trace) = (Arc::clone(&self), self.trace());
         self.run(LockOp::Acquire, async move {
-            let trying = acquire::try_acquire(Arc::clone(&lock), asked);
+            let trying = acquire::try_acquire(Arc::clone(&lock), &trace);
             let over = async {
                 Timer::after(lock.inner.shared.lease).await;
                 Err(late(&lock.inner.shared, &lock.path, None))
             };
-            or(trying, over).await
+            let tried = or(trying, over).await;
+            trace.ended(&tried, |tried| if tried.is_ok() { ACQUIRED } else { TAKEN });
+            tried
         })
     }
 

@@ -22,8 +22,7 @@ pub(super) struct Tenure {
 
 impl Tenure {
     pub(super) fn begin(inner: &Arc<Inner>, claim: Arc<Claim>) -> Arc<Tenure> {
-        let (lock, number) = (&claim.lock, claim.place().map_or(0, |place| place.number));
-        let path = path_of(lock, number).into();
+        let path = claim.path();
         Arc::new(Tenure { inner: Arc::downgrade(inner), claim, path, process: Process::this() })
     }
 
@@ -59,11 +58,6 @@ impl Tenure {
     }
 }
 
-/// The path that names a claim.
-pub(crate) fn path_of(lock: &str, number: i64) -> String {
-    format!("{}/{number:010}", lock.trim_end_matches('/'))
-}
-
 impl tenure::Tenure for Tenure {
     fn lock_path(&self) -> &str {
         &self.claim.lock
@@ -74,7 +68,7 @@ impl tenure::Tenure for Tenure {
     }
 
     fn token(&self) -> i64 {
-        self.place().map_or(0, |place| place.number)
+        self.claim.token()
     }
 
     fn access(&self) -> Option<Access> {

@@ -8,7 +8,8 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Code, Error};
 use crate::lock::{
-    Contender, HeldSince, Kind, LockError, LostReason, MAX_TEXT, Requests, with_owner,
+    AcquireTrace, Contender, HeldSince, HoldTrace, Kind, LockError, LostReason, MAX_TEXT, Requests,
+    with_owner,
 };
 use crate::process::{Process, inherited};
 use crate::raw::watch_for_forks;
@@ -51,6 +52,7 @@ pub(super) struct Claim {
     /// Why somebody wants it to end.
     pub(super) requests: Requests,
     contender: Mutex<Contender>,
+    trace: HoldTrace,
 }
 
 /// The claim to make.
@@ -82,7 +84,8 @@ impl Claim {
         let contender = Mutex::new(contender);
         let requests = Requests::default();
         let kind = Mutex::new(wanted.kind);
-        Arc::new(Claim { token, kind, path: path.into(), status, requests, contender })
+        let trace = HoldTrace::default();
+        Arc::new(Claim { token, kind, path: path.into(), status, requests, contender, trace })
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -106,6 +109,21 @@ impl Claim {
             }
             changes
         });
+        if matches!(new, Status::Over(_)) {
+            self.trace_end();
+        }
+    }
+
+    /// Notes the hold, which may be over by now, for the log.
+    pub(super) fn trace(&self, acquire: &AcquireTrace) {
+        self.trace.begin(acquire, &self.path, self.token);
+        self.trace_end();
+    }
+
+    fn trace_end(&self) {
+        if let Status::Over(reason) = self.status.get() {
+            self.trace.end(|| (Arc::clone(&self.path), self.token), reason);
+        }
     }
 }
 

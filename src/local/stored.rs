@@ -3,7 +3,6 @@
 use std::any::Any;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Instant;
 
 use futures_lite::future::or;
 use parking_lot::Mutex;
@@ -13,10 +12,11 @@ use super::queue::{Claim, Queues, Status, Wanted};
 use super::tenure::Tenure;
 use crate::error::Code;
 use crate::lock::{
-    Caller, Change, Contender, Guard, Interop, Kind, LockError, LockOp, LockView, LostReason,
-    MAX_TEXT, NO_ACL, NO_OTHER_LIBRARIES, Revocation, StoredLock, Strategy, ready,
+    ACQUIRED, AcquireTrace, Caller, Change, Contender, Guard, Interop, Kind, LockError, LockOp,
+    LockView, LostReason, MAX_TEXT, NO_ACL, NO_OTHER_LIBRARIES, Revocation, StoredLock, Strategy,
+    TAKEN, ready,
 };
-use crate::runtime::{Pending, Timer, now};
+use crate::runtime::{Pending, Timer};
 use crate::text::one_line;
 
 #[derive(Clone)]
@@ -82,7 +82,7 @@ impl LocalLock {
     }
 
     /// Waits until it holds.
-    async fn wait_in(&self, ahead: &Ahead, asked: Instant) -> Result<Guard, LockError> {
+    async fn wait_in(&self, ahead: &Ahead, trace: &AcquireTrace) -> Result<Guard, LockError> {
         let caller = Caller::present();
         loop {
             let claim = caller.acts(|| self.queues.join(&self.path, &self.wanted()))?;
@@ -96,15 +96,20 @@ impl LocalLock {
             };
             if claim.status.wait_for(holds).await {
                 waiting.claim = None;
-                return Ok(self.guard(claim, asked));
+                return Ok(self.guard(claim, trace));
             }
         }
     }
 
-    fn guard(&self, claim: Arc<Claim>, asked: Instant) -> Guard {
+    fn trace(&self) -> AcquireTrace {
+        AcquireTrace::begin(&self.path, self.strategy, &self.label)
+    }
+
+    fn guard(&self, claim: Arc<Claim>, trace: &AcquireTrace) -> Guard {
+        claim.trace(trace);
         let store = Arc::clone(&self.queues);
         let tenure = Tenure::begin(Arc::clone(&store), Arc::clone(&self.path), claim);
-        Guard::new(tenure, store, asked)
+        Guard::new(tenure, store, trace.started)
     }
 
     /// Runs an operation, unless there can be no such lock.
@@ -136,7 +141,7 @@ impl StoredLock for LocalLock {
         let mut changed = self.clone();
         match change {
             Change::Strategy(strategy) => changed.strategy = strategy,
-            Change::Label(label) => changed.label = label.into(),
+            Change::Label(label) => changed.label = label,
             Change::Kind(kind) => changed.kind = kind,
             Change::Limit(limit) => changed.limit = limit,
             Change::Path(path) | Change::Key(path) => changed.path = path.into(),
@@ -150,15 +155,21 @@ impl StoredLock for LocalLock {
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
         let ahead = Ahead { queues: Arc::clone(&self.queues), claim: Mutex::default() };
         let (lock, ahead) = (Arc::clone(&self), Arc::new(ahead));
-        let (late, asked) = (Arc::clone(&ahead), now());
-        self.run(LockOp::Acquire, async move { lock.wait_in(&ahead, asked).await }).when_late(late)
+        let (late, trace) = (Arc::clone(&ahead), self.trace());
+        let acquired = async move {
+            let acquired = lock.wait_in(&ahead, &trace).await;
+            trace.ended(&acquired, |_| ACQUIRED);
+            acquired
+        };
+        self.run(LockOp::Acquire, acquired).when_late(late)
     }
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
-        let (lock, asked) = (Arc::clone(&self), now());
+        let (lock, trace) = (Arc::clone(&self), self.trace());
         self.run(LockOp::Acquire, async move {
-            let tried = lock.queues.try_join(&lock.path, &lock.wanted())?;
-            Ok(tried.map(|claim| lock.guard(claim, asked)).map_err(Some))
+            let tried = lock.queues.try_join(&lock.path, &lock.wanted());
+            trace.ended(&tried, |tried| if tried.is_ok() { ACQUIRED } else { TAKEN });
+            Ok(tried?.map(|claim| lock.guard(claim, &trace)).map_err(Some))
         })
     }
 

@@ -30,6 +30,7 @@ mod store;
 mod strategy;
 pub(crate) mod tenure;
 mod together;
+mod trace;
 mod whenever_held;
 mod while_held;
 
@@ -60,6 +61,7 @@ pub use states::GuardStates;
 pub(crate) use store::{Change, LockView, NO_ACL, NO_OTHER_LIBRARIES, StoredLock, Tried};
 pub use strategy::Strategy;
 pub(crate) use tenure::StoreRef;
+pub(crate) use trace::{ACQUIRED, AcquireTrace, HoldTrace, TAKEN};
 pub use whenever_held::WheneverHeld;
 pub use while_held::{WhileHeld, WhileHeldError};
 
@@ -142,7 +144,7 @@ impl Lock {
     /// thread are shown anyway.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Lock {
-        self.stored = self.stored.with(Change::Label(label.into()));
+        self.stored = self.stored.with(Change::Label(label.into().into()));
         self
     }
 

@@ -95,7 +95,7 @@ pub(crate) type Tried<T> = Result<T, Option<Contender>>;
 /// A change of a lock's settings that all stores know.
 pub(crate) enum Change {
     Strategy(Strategy),
-    Label(String),
+    Label(Arc<str>),
     Kind(Kind),
     /// How many permits a semaphore has, where its store does not know.
     Limit(u32),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::name::{self, Naming};
 use super::shortcuts::memory::PathMemory;
 use crate::client::{ClientInner, TrustedSession};
-use crate::lock::{Interop, Kind, LockError, Strategy};
+use crate::lock::{AcquireTrace, Interop, Kind, LockError, Strategy};
 use crate::znode::Acl;
 
 #[derive(Clone)]
@@ -39,9 +39,15 @@ pub(super) struct NamingSpec {
 
 #[derive(Clone, Default)]
 pub(super) struct HoldSpec {
-    pub(super) label: String,
+    pub(super) label: Arc<str>,
     /// The hold that the claim changes, if there is one already.
     pub(super) changes: Option<Arc<PresentHold>>,
+}
+
+impl Spec {
+    pub(super) fn trace(&self) -> AcquireTrace {
+        AcquireTrace::begin(&self.lock.path, self.lock.strategy, &self.hold.label)
+    }
 }
 
 impl LockSpec {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use super::acquire;
 use super::acquire::attempt::Acquired;
 use super::acquire::seen_ahead::SeenAhead;
-use super::acquire::trace::{ACQUIRED, AcquireTrace, TAKEN};
 use super::contenders;
 use super::contenders::holder;
 use super::contenders::revoke;
@@ -19,8 +18,8 @@ use super::spec::{HoldSpec, LockSpec, NamingSpec, Spec};
 use crate::client::{Client, TrustedSession};
 use crate::error::{Code, Error};
 use crate::lock::{
-    Change, Contender, Guard, Interop, KeyedLocks, Lock, LockError, LockOp, LockView,
-    ReadWriteLock, Revocation, Semaphore, StoredLock, Strategy, Tried, ready,
+    ACQUIRED, AcquireTrace, Change, Contender, Guard, Interop, KeyedLocks, Lock, LockError, LockOp,
+    LockView, ReadWriteLock, Revocation, Semaphore, StoredLock, Strategy, TAKEN, Tried, ready,
 };
 use crate::process::inherited;
 use crate::runtime::{Late, Pending, within};
@@ -210,7 +209,7 @@ async fn hold_together(
     no_wait: bool,
     ahead: Arc<SeenAhead>,
 ) -> Result<Option<Vec<Guard>>, LockError> {
-    let traces: Vec<_> = locks.iter().map(|lock| AcquireTrace::begin(&lock.spec)).collect();
+    let traces: Vec<_> = locks.iter().map(|lock| lock.spec.trace()).collect();
     let specs = locks.iter().map(|lock| Arc::clone(&lock.spec));
     let acquired = acquire::acquire_together(specs, no_wait, &ahead).await;
     for trace in &traces {
@@ -245,8 +244,7 @@ impl StoredLock for ZooKeeperLock {
 
     fn acquire(self: Arc<Self>) -> Pending<Guard, LockError> {
         let ahead = Arc::new(SeenAhead::default());
-        let (lock, trace, seen) =
-            (Arc::clone(&self), AcquireTrace::begin(&self.spec), Arc::clone(&ahead));
+        let (lock, trace, seen) = (Arc::clone(&self), self.spec.trace(), Arc::clone(&ahead));
         let acquired = async move {
             let acquired = acquire::acquire(&lock.spec, &seen).await;
             trace.ended(&acquired, |_| ACQUIRED);
@@ -257,7 +255,7 @@ impl StoredLock for ZooKeeperLock {
 
     fn try_acquire(self: Arc<Self>) -> Pending<Result<Guard, Option<Contender>>, LockError> {
         let deadline = self.client.inner().operation_deadline();
-        let (lock, trace) = (Arc::clone(&self), AcquireTrace::begin(&self.spec));
+        let (lock, trace) = (Arc::clone(&self), self.spec.trace());
         self.run(LockOp::Acquire, async move {
             let tried = acquire::try_acquire(&lock.spec, deadline).await;
             trace.ended(&tried, |tried| if tried.is_ok() { ACQUIRED } else { TAKEN });

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 use std::thread::{self, ThreadId};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 use test_support::{Process, TIMEOUT, child_about, eventually, options, shared};
@@ -196,6 +197,48 @@ fn in_a_child_process_the_spans_of_locks_are_kept() {
     let events: Vec<String> = all.events.iter().map(within).collect();
     let life = ["acquired within acquire", "released within hold"];
     assert_eq!(events, [life[0], life[1], life[0], "lost within hold"]);
+}
+
+#[test]
+fn in_a_child_process_the_spans_of_other_stores_are_kept() {
+    let Some(_) = child_about() else { return };
+    let kept: &'static Kept = Box::leak(Box::default());
+    tracing::subscriber::set_global_default(kept).unwrap();
+    let file = tempfile::tempdir().unwrap();
+    let sqlite = format!("sqlite:{}", file.path().join("locks.db").display());
+    for address in ["local:", &sqlite] {
+        *kept.0.lock() = All::default();
+        let store = zklock::connect(address).wait().unwrap();
+        let lock = store.lock("/spans").label("night run");
+        let first = lock.acquire().wait().unwrap();
+        assert!(lock.try_acquire().wait().unwrap().is_none());
+        first.release().wait().unwrap();
+        let second = lock.acquire().wait().unwrap();
+        let holder = lock.holder().wait().unwrap().unwrap();
+        assert!(lock.break_hold(&holder, "", Duration::ZERO).wait().unwrap());
+        assert!(second.lost().wait_timeout(TIMEOUT).is_some());
+        drop(second);
+        eventually("all spans are over", || {
+            let all = kept.0.lock();
+            all.spans.len() == 5 && all.spans.iter().all(|span| span.references == 0)
+        });
+        let all = kept.0.lock();
+        let ends = |name: &str, field: &str| -> Vec<String> {
+            let named = all.spans.iter().filter(|span| span.metadata.name() == name);
+            named.map(|span| span.fields.0[field].clone()).collect()
+        };
+        assert_eq!(ends("acquire", "outcome"), ["acquired", "taken", "acquired"], "{address}");
+        assert_eq!(ends("acquire", "label"), ["night run"; 3], "{address}");
+        assert_eq!(ends("hold", "end"), ["Released", "Broken"], "{address}");
+        let events: Vec<&str> = all.events.iter().map(|(event, _)| event.as_str()).collect();
+        assert_eq!(events, ["acquired", "released", "acquired", "lost"], "{address}");
+    }
+}
+
+#[test]
+fn acquires_and_holds_are_spans_in_every_store() {
+    let test = "spans::in_a_child_process_the_spans_of_other_stores_are_kept";
+    assert!(Process::start_test(test, "").end().success());
 }
 
 #[test]

@@ -9,7 +9,6 @@ mod queue;
 pub(super) mod scan;
 pub(super) mod seen_ahead;
 mod together;
-pub(super) mod trace;
 mod watch;
 
 use std::slice;

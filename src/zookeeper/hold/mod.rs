@@ -13,17 +13,17 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use super::acquire::attempt::Acquired;
-use super::acquire::trace::AcquireTrace;
 use super::claim::node::Node;
 use super::contenders::wanted;
 use super::refusal::not_released;
 use super::shortcuts::succession::OwnWatch;
 use super::spec::Spec;
 use crate::client::{ClientInner, Hold};
-use crate::lock::{Kind, LockError, LostReason, Requests, Revocation, StoreRef};
+use crate::lock::{
+    AcquireTrace, HoldTrace, Kind, LockError, LostReason, Requests, Revocation, StoreRef,
+};
 use crate::process::Process;
 use crate::runtime::{Latest, Pending, now};
-use crate::spans::{Span, log_in};
 
 /// The claims of a hold besides its first.
 pub(super) struct Claims {
@@ -49,7 +49,7 @@ pub(super) struct Tenure {
     pub(super) requests: Requests,
     /// Whether its claims are being deleted. A second deletion could hit the claim of a successor with the same name.
     is_deleted: AtomicBool,
-    span: Mutex<Span>,
+    trace: HoldTrace,
     /// The process that holds. In a forked child the hold is lost.
     process: Process,
 }
@@ -57,11 +57,8 @@ pub(super) struct Tenure {
 impl Tenure {
     pub(super) fn begin(spec: &Arc<Spec>, acquired: Acquired, trace: &AcquireTrace) -> Arc<Tenure> {
         let Acquired { node, hold, watch } = acquired;
-        let since = now();
-        let (path, token) = (Arc::clone(&node.path), node.czxid);
-        let waited = since.saturating_duration_since(trace.started);
-        let span = Mutex::new(trace.hold(&path, token));
-        log_in!(trace.span, DEBUG, path = &*path, token, ?waited, "acquired");
+        let held = HoldTrace::default();
+        held.begin(trace, &node.path, node.czxid);
         let claims = Claims { kind: spec.naming.kind, write: None, is_changing: false };
         Arc::new(Tenure {
             client: Arc::clone(&spec.lock.client),
@@ -69,13 +66,13 @@ impl Tenure {
             node,
             replaced: Default::default(),
             claims: Mutex::new(claims),
-            since,
+            since: now(),
             hold: Arc::new(hold),
             end: Latest::new(None),
             watch: Mutex::new(watch.map(Box::new)),
             requests: Requests::default(),
             is_deleted: AtomicBool::new(false),
-            span,
+            trace: held,
             process: Process::this(),
         })
     }
@@ -95,18 +92,7 @@ impl Tenure {
             is_first
         });
         if is_first {
-            let (path, token) = (Arc::clone(&self.node.path), self.node.czxid);
-            let held = now().saturating_duration_since(self.since);
-            let span = std::mem::replace(&mut *self.span.lock(), Span::none());
-            match reason {
-                LostReason::Released => {
-                    log_in!(span, DEBUG, path = &*path, token, ?held, "released")
-                }
-                _ => log_in!(span, WARN, path = &*path, token, ?reason, ?held, "lost"),
-            }
-            span.record(move |span| {
-                span.record("end", tracing::field::debug(reason));
-            });
+            self.trace.end(|| (Arc::clone(&self.node.path), self.node.czxid), reason);
         }
         self.end.get().unwrap_or(reason)
     }
