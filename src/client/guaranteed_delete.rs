@@ -222,7 +222,9 @@ async fn ask<T: Send + 'static>(
     let (send, reply) = oneshot::async_channel();
     {
         let link = link.upgrade().ok_or(Code::CLOSING)?;
-        submit(&*link.handle, link.terms(turn), Box::new(move |reply| wake::send(send, reply)));
+        let meant = link.meaning();
+        let sink = move |reply: Reply<T>| wake::send(send, reply.map_err(meant));
+        submit(&*link.handle, link.terms(turn), Box::new(sink));
     }
     reply.await.unwrap_or(Err(Code::CLOSING))
 }

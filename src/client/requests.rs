@@ -47,7 +47,9 @@ impl Link {
         let path = path.into();
         let (send, reply) = oneshot::async_channel();
         let named = Arc::clone(&path);
+        let meant = self.meaning();
         let sink: Sink<T> = Box::new(move |reply| {
+            let reply = reply.map_err(meant);
             learn(&reply);
             let result = reply.and_then(read).map_err(|code| Error::answered(op, &named, code));
             // Nobody may be waiting any more; what the reply carried is dropped then.
@@ -55,6 +57,13 @@ impl Link {
         });
         submit(&*self.handle, self.terms(Turn::InOrder), sink);
         Pending::reply(op, path, reply)
+    }
+
+    /// What an error means on this session. Where the servers refuse its own identity, it is over, and the client goes on
+    /// with another.
+    pub(super) fn meaning(&self) -> impl Fn(Code) -> Code + Send + 'static {
+        let goes_on = self.identity.is_some();
+        move |code| if goes_on && code == Code::AUTH_FAILED { Code::SESSION_EXPIRED } else { code }
     }
 
     /// Terms by which a request that is submitted now is answered in time.

@@ -351,7 +351,7 @@ impl Session {
         }
         self.key = None;
         self.inner.set_link(None);
-        self.close(link, code).await;
+        self.close(link, link.meaning()(code)).await;
         if reopen { self.open(None).await } else { OPEN_AGAIN }
     }
 

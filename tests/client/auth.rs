@@ -1,15 +1,20 @@
 //! Identities: who may do what, and who is known on which session.
 
 use std::io::Write as _;
+use std::thread;
+use std::time::Duration;
 
 use zklock::zookeeper::{self, Acl, CreateMode, SessionState};
-use zklock::{Client, Code, LostReason};
+use zklock::{Client, Code, LockError, LostReason};
 
 use test_support::{
-    Bench, TIMEOUT, alone, connect, eventually, expire, options, session_id, shared, states_until,
+    Bench, Process, TIMEOUT, alone, child_about, connect, eventually, expire, options, session_id,
+    shared, states_until, wait_for_another_session,
 };
 use zklock_testing::wire::Op;
-use zklock_testing::{Rule, Server};
+use zklock_testing::{Rule, Server, expire_session};
+
+use crate::spans::Kept;
 
 #[test]
 fn a_protected_znode_is_readable_only_to_who_has_authenticated() {
@@ -164,6 +169,29 @@ fn where_servers_refuse_the_scheme_digest_a_client_works_without_an_identity_of_
 }
 
 #[test]
+fn in_a_child_process_servers_refuse_the_scheme_digest() {
+    let Some(hosts) = child_about() else { return };
+    let kept = Kept::begin();
+    let client = options().connect(&hosts).wait().unwrap();
+    eventually("a session", || client.get("/").wait().is_ok());
+    let key = client.session().unwrap();
+    expire_session(&hosts, key.id(), &key.password()).unwrap();
+    wait_for_another_session(&client, key.id());
+    client.close().wait().unwrap();
+    let says_so = |line: &str| line.contains("the servers refuse the scheme digest");
+    eventually("it is logged", || kept.lines().iter().any(|line| says_so(line)));
+    assert_eq!(kept.lines().iter().filter(|line| says_so(line)).count(), 1);
+}
+
+#[test]
+fn that_servers_refuse_the_scheme_digest_is_logged_once() {
+    let bench = Bench::untouched();
+    without_digest(&bench.server);
+    let test = "auth::in_a_child_process_servers_refuse_the_scheme_digest";
+    assert!(Process::start_test(test, &bench.server.hosts()).end().success());
+}
+
+#[test]
 fn when_servers_come_to_refuse_the_scheme_digest_a_client_loses_its_session_and_goes_on() {
     let bench = Bench::untouched();
     let clients = [bench.client(), bench.client()];
@@ -174,6 +202,27 @@ fn when_servers_come_to_refuse_the_scheme_digest_a_client_loses_its_session_and_
     eventually("both are back", || clients.iter().all(|it| it.get("/").wait().is_ok()));
     takes_turns(&clients);
     takes_turns(&clients);
+}
+
+#[test]
+fn acquires_go_on_when_servers_come_to_refuse_the_scheme_digest() {
+    let bench = Bench::untouched();
+    let clients: Vec<_> = (0..8).map(|_| bench.client()).collect();
+    let lost = |error: LockError| if error.is_lost() { Ok(()) } else { Err(error) };
+    thread::scope(|scope| {
+        for client in &clients {
+            let lock = client.lock("/locks/a");
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
+                    thread::sleep(Duration::from_millis(1));
+                    guard.release().wait().or_else(lost).unwrap();
+                }
+            });
+        }
+        thread::sleep(Duration::from_millis(50));
+        without_digest(&bench.server);
+    });
 }
 
 #[test]

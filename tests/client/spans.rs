@@ -9,12 +9,12 @@ use parking_lot::Mutex;
 use test_support::{Process, TIMEOUT, child_about, eventually, options, shared};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 use tracing_core::span::Current;
 
 /// Keeps what it hears.
 #[derive(Default)]
-struct Kept(Mutex<All>);
+pub struct Kept(Mutex<All>);
 
 #[derive(Default)]
 struct All {
@@ -47,6 +47,20 @@ impl Visit for Fields {
     }
 }
 
+impl Kept {
+    /// Hears everything from now on, in all threads.
+    pub fn begin() -> &'static Kept {
+        let kept: &'static Kept = Box::leak(Box::default());
+        tracing::subscriber::set_global_default(kept).unwrap();
+        kept
+    }
+
+    /// What was said.
+    pub fn lines(&self) -> Vec<String> {
+        self.0.lock().events.iter().map(|(line, _)| line.clone()).collect()
+    }
+}
+
 fn place(id: &Id) -> usize {
     id.into_u64() as usize - 1
 }
@@ -63,7 +77,9 @@ impl All {
 
 impl Subscriber for &'static Kept {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_span() || metadata.target() == "zklock"
+        // What becomes of locks, and what an operator is to know.
+        let is_ours = metadata.target().starts_with("zklock::") && *metadata.level() <= Level::INFO;
+        metadata.is_span() || metadata.target() == "zklock" || is_ours
     }
 
     fn new_span(&self, attributes: &Attributes<'_>) -> Id {
@@ -136,8 +152,7 @@ fn shown(span: &Seen, all: &All) -> String {
 #[test]
 fn in_a_child_process_the_spans_of_locks_are_kept() {
     let Some(hosts) = child_about() else { return };
-    let kept: &'static Kept = Box::leak(Box::default());
-    tracing::subscriber::set_global_default(kept).unwrap();
+    let kept = Kept::begin();
     let client = options().connect(&hosts).wait().unwrap();
     let lock = client.lock("/spans").label("night run");
     let request = tracing::info_span!("request");
@@ -202,8 +217,7 @@ fn in_a_child_process_the_spans_of_locks_are_kept() {
 #[test]
 fn in_a_child_process_the_spans_of_other_stores_are_kept() {
     let Some(_) = child_about() else { return };
-    let kept: &'static Kept = Box::leak(Box::default());
-    tracing::subscriber::set_global_default(kept).unwrap();
+    let kept = Kept::begin();
     let file = tempfile::tempdir().unwrap();
     let sqlite = format!("sqlite:{}", file.path().join("locks.db").display());
     for address in ["local:", &sqlite] {
@@ -222,6 +236,7 @@ fn in_a_child_process_the_spans_of_other_stores_are_kept() {
             let all = kept.0.lock();
             all.spans.len() == 5 && all.spans.iter().all(|span| span.references == 0)
         });
+        let lines = kept.lines();
         let all = kept.0.lock();
         let ends = |name: &str, field: &str| -> Vec<String> {
             let named = all.spans.iter().filter(|span| span.metadata.name() == name);
@@ -230,8 +245,7 @@ fn in_a_child_process_the_spans_of_other_stores_are_kept() {
         assert_eq!(ends("acquire", "outcome"), ["acquired", "taken", "acquired"], "{address}");
         assert_eq!(ends("acquire", "label"), ["night run"; 3], "{address}");
         assert_eq!(ends("hold", "end"), ["Released", "Broken"], "{address}");
-        let events: Vec<&str> = all.events.iter().map(|(event, _)| event.as_str()).collect();
-        assert_eq!(events, ["acquired", "released", "acquired", "lost"], "{address}");
+        assert_eq!(lines, ["acquired", "released", "acquired", "lost"], "{address}");
     }
 }
 
