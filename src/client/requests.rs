@@ -46,8 +46,8 @@ impl Link {
     ) -> Pending<U> {
         let path = path.into();
         let (send, reply) = oneshot::async_channel();
-        let named = Arc::clone(&path);
         let meant = self.meaning();
+        let named = Arc::clone(&path);
         let sink: Sink<T> = Box::new(move |reply| {
             let reply = reply.map_err(meant);
             learn(&reply);
