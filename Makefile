@@ -1,11 +1,11 @@
-# For everyone: server, lock-test, soak, bench, install, quick and test. simulate, matrix, partitions, command, limits,
-# queue, interop, mutants and sanitize are for those who change the locks or the queue; the others repeat one step
-# of test.
+# For everyone: server, lock-test, soak, bench, install, quick and test. simulate, spec, matrix, partitions, command,
+# limits, queue, interop, mutants and sanitize are for those who change the locks or the queue; the others repeat one
+# step of test.
 
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak bench compare install uninstall deb package quick test test-all simulate matrix partitions command limits queue interop mutants sanitize deps fmt clippy build unit doctests shell
+.PHONY: help server lock-test soak bench compare install uninstall deb package quick test test-all simulate spec matrix partitions command limits queue interop mutants sanitize deps fmt clippy build unit doctests shell
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -35,6 +35,8 @@ help:
 	echo 'make test-all              the same with all cases and the long tests (an hour)'
 	echo 'make simulate              the acquire loop under simulated servers: all schedules of a few'
 	echo '                           contenders, a million random ones of many (SCHEDULES=, SEED=)'
+	echo 'make spec                  explores the specification of the locks with spin, in every state, and without each'
+	echo "                           assumption until something goes wrong (ARGS='margin own-claim' for some; ARGS=--help)"
 	echo 'make matrix                the step-fault matrix with all its pairs: a second fault at each kind of step'
 	echo "                           in the recovery from a first (CASE='queue/give up' for a part of it)"
 	echo 'make partitions            leaders that stand still or are cut off while one client holds and another'
@@ -96,6 +98,9 @@ SEED ?= 0
 
 simulate:
 	ZKLOCK_SCHEDULES=$(SCHEDULES) ZKLOCK_FIRST_SEED=$(SEED) scripts/simulate
+
+spec:
+	scripts/spec $(value ARGS)
 
 # The beginning of the names of the cases.
 CASE ?=

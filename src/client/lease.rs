@@ -34,7 +34,9 @@
 //! # What is assumed
 //! - `tickTime` is at most T/2, or what [`ClientOptions::tick_time`](crate::ClientOptions::tick_time)
 //!   says. Servers grant no T below two ticks unless their `minSessionTimeout` is set lower.
-//! - A leader that runs sends a ping within T/50 of when it is due.
+//! - A leader that runs sends a ping within T/50 of when it is due. A ping that was due when it answered *m* reaches the
+//!   session's server within T/50 of that answer: the leader does not stand still a second time before it sends that
+//!   ping, and the network does not hold the ping back. Where either fails, *w* can be executed before *k* is counted.
 //! - The session timeout does not shrink unheard. A server that comes back with a smaller `maxSessionTimeout` grants T' < T
 //!   when it reads the handshake. By its answer the client learns that, and trusts nothing that was proven under T. Where
 //!   the answer is lost, trust can last up to T - T' longer than the session.
