@@ -246,6 +246,17 @@ fn enter(bench: &Bench, participants: u16) -> JoinHandle<Result<Entered>> {
     in_background(bench.direct().double_barrier(&bench.path, participants).enter())
 }
 
+/// The first of several participants, once it waits for word of a round: whoever comes last begins it.
+fn enter_first(bench: &Bench, participants: u16) -> JoinHandle<Result<Entered>> {
+    let client = bench.direct();
+    let first = in_background(client.double_barrier(&bench.path, participants).enter());
+    let is_watched = || bench.server.watches().unwrap().contains_key(&bench.path);
+    eventually("it watches the round", is_watched);
+    // Its listing was sent with that, and is answered before this.
+    client.exists("/").wait().unwrap();
+    first
+}
+
 fn there(bench: &Bench) -> usize {
     bench.ask(|raw| raw.children(&bench.path)).map_or(0, |names| names.len())
 }
@@ -314,8 +325,7 @@ fn no_more_enter_than_are_wanted_however_many_wait() {
 fn of_two_who_begin_a_round_at_once_one_does() {
     let bench = Bench::shared();
     let late = bench.client().double_barrier(&bench.path, 2);
-    let first = enter(&bench, 2);
-    eventually("one is there", || there(&bench) == 1);
+    let first = enter_first(&bench, 2);
     let naming = Rule::request(Op::SetData).path(bench.path.as_str()).once();
     let naming = bench.proxy.hold(naming);
     let late = in_background(late.enter());
@@ -362,8 +372,7 @@ fn whatever_frame_is_lost_all_enter_and_all_leave() {
     {
         for way in [Rule::request, Rule::reply] {
             let bench = Bench::shared();
-            let other = enter(&bench, 2);
-            eventually("one is there", || there(&bench) == 1);
+            let other = enter_first(&bench, 2);
             let client = bench.client();
             let rule = way(ops.clone()).path_prefix(&bench.path).once();
             let lost = bench.proxy.on(rule, Action::Drop);
