@@ -8,7 +8,7 @@ use tracing::{Dispatch, dispatcher};
 use crate::logging::{close_later, queue};
 use crate::panics::catch_panic;
 
-/// As [`log`](crate::logging::log), within a span, if there is one.
+/// As [`log!`](macro@crate::logging::log), within a span, if there is one.
 macro_rules! log_in {
     ($span:expr, $level:ident, $($line:tt)+) => {
         if $crate::logging::is_wanted(tracing::Level::$level) {
