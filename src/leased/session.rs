@@ -2,7 +2,7 @@
 //!
 //! The database ends the session one lease after it executed the last renewal. It executes a renewal no earlier than
 //! the client submits it. So the session is trusted for one lease from the *submission* of the last confirmed renewal.
-//! A twentieth is subtracted for clocks of different speed. The session ends by silence alone. Once lost, it stays lost.
+//! A twentieth is subtracted for clocks of different speed. Silence alone ends the trust. Once lost, it stays lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
