@@ -35,7 +35,7 @@ pub const ZKL_LOST: c_int = 4;
 /// A lock that is held; see zkl_lock_acquire.
 #[allow(non_camel_case_types)]
 pub struct zkl_guard {
-    /// `None` after the release. A hand-over in progress shares it, and so does the delivery that it belongs to.
+    /// `None` after the release. Shared with a hand-over in progress, and with the delivery that it belongs to.
     guard: Option<Arc<Guard>>,
     /// The path of each lock, and its token: one, but of a multi-lock.
     pub(super) locks: Vec<(CString, i64)>,
