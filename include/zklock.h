@@ -21,7 +21,7 @@
  *   it, for this thread. The set is open: a newer server may send other codes. Any function may return
  *   ZKL_PANIC.
  * Outputs are written only on success.
- * Ownership. What a function puts into an output is the program's. Free it once, with the function of
+ * Ownership. The program owns the objects that it gets as outputs. Free each once, with the function of
  *   its type, in any order; each object keeps what it needs. All free functions accept NULL. Returned
  *   strings belong to their object or to the library. Arguments are copied before the function returns.
  * NULL for an object, an output or a string gives ZBADARGUMENTS, unless stated otherwise. So does text
@@ -32,8 +32,8 @@
  *   newer header, if everything that this library does not know is zero.
  * Threads. Every function may be called on any thread, and by several threads on one object. But do not
  *   use an object while or after another thread frees it. Functions that block say so. In a callback of
- *   the C client (a watcher, a completion) on an adopted handle they return ZKL_WOULD_DEADLOCK, because
- *   the answer would have to come through that thread.
+ *   the C client (a watcher, a completion) on an adopted handle they return ZKL_WOULD_DEADLOCK. The
+ *   answer would have to come through that thread.
  * Permissions. A session needs READ, CREATE and DELETE on a queue's path, and READ on its claims. With
  *   the other strategies it needs CREATE and DELETE on the znode above the path, and READ on the path.
  * Descriptors (zkl_attempt_fd, zkl_guard_fd, zkl_guard_state_fd) belong to their objects. They become
@@ -49,18 +49,17 @@
  *   A guard that is ZKL_HELD is held even then. Threads and process-wide data of zklock stay until the
  *   end of the process: for memory checkers, zkl_shutdown frees them.
  * The end of the process. When main returns or exit is called, the process waits up to a second for
- *   unconfirmed releases and cancellations. What is unconfirmed then stays until the session times out.
- *   So does everything after any other end (_exit, quick_exit, a signal, exec). So does a lock that is
- *   still held, unless zkl_client_free or zkl_client_detach has ended its session.
+ *   unconfirmed releases and cancellations. Claims that are unconfirmed then stay until the session times
+ *   out. So does everything after any other end (_exit, quick_exit, a signal, exec). So does a lock that
+ *   is still held, unless zkl_client_free or zkl_client_detach has ended its session.
  * fork. Objects belong to the process that made them. In the child every function returns ZINVALIDSTATE
  *   for them, at once (zkl_client_session_id: 0). So does zkl_client_adopt for a handle that was adopted
  *   before. The free functions free, and release nothing. Strings, data and lists stay readable. The child
  *   can connect a client, or adopt a handle that it has opened itself. It cannot use or even close a
- *   handle of the parent. If the fork happens while another thread is inside a function, a child without
- *   exec may find locks of the C library or the C client held. That concerns the resolution of host names
- *   above all. A handle of the program resolves them all the time, unless
- *   zoo_set_servers_resolution_delay(zh, -1) was called. The C client's descriptors are inherited, also
- *   across exec.
+ *   handle of the parent. At a fork, another thread may be inside a function. Then a child without exec
+ *   may find locks of the C library or the C client held, above all those for resolving host names. A
+ *   handle of the program resolves names all the time, unless zoo_set_servers_resolution_delay(zh, -1) was
+ *   called. The C client's descriptors are inherited, also across exec.
  */
 
 
@@ -1040,10 +1039,10 @@ int zkl_lock_break_hold(const zkl_lock *lock,
                         int timeout_ms);
 
 /**
- * Registers `requested`, which zklock calls on the client's callback thread each time another client asks for a
- * release (as zkl_lock_request_release and `zklock ask` do), and at once if one has asked already. Requests do not end
- * the hold. For `finalizer`, for what `requested` may do, and for the end of the guard, the rules of zkl_guard_on_lost
- * apply.
+ * Registers `requested`. zklock calls it on the client's callback thread each time another client asks for a release,
+ * as zkl_lock_request_release and `zklock ask` do. If a client has asked already, zklock calls it at once. Requests do
+ * not end the hold. For `finalizer`, for what `requested` may do, and for the end of the guard, the rules of
+ * zkl_guard_on_lost apply.
  *
  * Any thread, callbacks included; does not block.
  *
@@ -1756,10 +1755,9 @@ int zkl_counter_get(const zkl_counter *counter,
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING: the outcome is unknown. The session ended before it could be
- * looked up, no server was reached for long, the servers allow no znodes under /zklock/receipts, or the time has
- * passed. ZBADVERSION: other clients were faster a hundred times; nothing was done. Otherwise as zkl_counter_get;
- * nothing was done.
+ * ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING: the outcome is unknown. The session ended before the look-up,
+ * no server was reached in time, the servers allow no znodes under /zklock/receipts, or the time is up. ZBADVERSION:
+ * other clients were faster a hundred times; nothing was done. Otherwise as zkl_counter_get; nothing was done.
  */
 int zkl_counter_set(const zkl_counter *counter,
                     int64_t value,

@@ -32,7 +32,7 @@
  * Names.  Claims have the names of the recipe: x-<session in 16 hexadecimal digits>-<sequence number>.
  *   Programs with the recipe and programs with this library exclude each other on one path.
  * Failures.  After a lost reply, a server restart or a moved session, the place in the queue is looked
- *   up. It is never taken twice and never left behind. If the session of a mutex has expired, or can no
+ *   up. It is never taken twice and never left behind. When the session of a mutex expires, or can no
  *   longer be proved alive, the mutex is lost before another client can own the lock.
  * Threads.  Every function may be called on any thread, also in completions and callbacks of the handle.
  *   There, zkr_lock_lock() and zkr_lock_unlock() do not wait for the server. If a handle is first used
@@ -44,8 +44,8 @@
  * Memory.  If memory runs out, a signal ends the process, or zkr_lock_error() returns ZSYSTEMERROR or
  *   ZMARSHALLINGERROR. A mutex that owns the lock owns it even then.
  * The end of the process.  When main() returns or exit() is called, the process waits up to a second for
- *   unconfirmed unlocks and destroys. What is unconfirmed then stays until the session times out. So does
- *   a lock that is still held, and everything after any other end of the process.
+ *   unconfirmed unlocks and destroys. Claims that are unconfirmed then stay until the session times out.
+ *   So does a lock that is still held, and everything after any other end of the process.
  * fork().  A mutex, its handle and its lock belong to the parent. In the child zkr_lock_lock() does
  *   nothing and runs no completion. zkr_lock_error() and zkr_lock_unlock() return ZINVALIDSTATE at once,
  *   and zkr_lock_isowner() returns 0. zkr_lock_destroy() frees, and releases nothing. The child can
@@ -80,10 +80,10 @@ extern "C" {
 #endif
 
 /*
- * Reports a change of a mutex. `rc` is 0 when it owns the lock, and 1 when it no longer owns it, no
- * longer waits for it, or could not start to wait. It runs inside zkr_lock_lock() or zkr_lock_unlock(), or
- * on a thread of zklock. It may call any function of this header. It may block, unless it runs in a call
- * that was made inside a callback of the handle.
+ * Reports a change of a mutex. `rc` is 0 when the mutex owns the lock. It is 1 when the mutex no longer
+ * owns it, no longer waits for it, or could not start to wait. The completion runs inside zkr_lock_lock()
+ * or zkr_lock_unlock(), or on a thread of zklock. It may call any function of this header. It may block,
+ * unless it runs in a call that was made inside a callback of the handle.
  */
 typedef void (*zkr_lock_completion)(int rc, void *cbdata);
 
@@ -153,10 +153,9 @@ int zkr_lock_error(zkr_lock_mutex_t *mutex);
 int zkr_lock_lock_owner(zkr_lock_mutex_t *mutex);
 
 /*
- * Releases the lock, or gives up the place in the queue. The claim's deletion is repeated until the claim
- * or the session is gone. This waits for it, except inside a callback of the handle. Then completion(1)
- * runs inside this call, unless it ran when the lock was lost. This also waits for a completion that runs
- * on another thread.
+ * Releases the lock, or leaves the queue. The claim's deletion is repeated until the claim or the session
+ * is gone. This waits for it, except inside a callback of the handle. Then completion(1) runs inside this
+ * call, unless it ran when the lock was lost. This also waits for a completion that runs on another thread.
  *
  * Returns
  *   0                  released

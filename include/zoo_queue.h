@@ -39,9 +39,9 @@
  *
  * Deleting a queue
  *   The path's znode may be deleted when it is empty, even while programs use it; offer and take recreate
- *   it. Let only them create it. Otherwise a slow consumer can delete the wrong element. That happens if
- *   the znode is recreated otherwise, twice, and has as many elements again, while the consumer is
- *   between reading an element and deleting it. Then it deletes the new element of the same name.
+ *   it. Let only them create it. If anything else recreates it, a slow consumer can delete the wrong
+ *   element. That takes two such recreations, and as many elements again, between the consumer's read of
+ *   an element and its deletion. Then the consumer deletes the new element of the same name.
  *
  * Codes of the functions that talk to servers
  *   ZOK               done
@@ -60,8 +60,8 @@
  *   After any code but ZOK, zkl_last_error() says more.
  *
  * Threads
- *   All functions except init and destroy may be called by any number of threads at once, with one struct
- *   or copies of it, but not inside callbacks of the handle.
+ *   Any number of threads may call the functions at once, with one struct or copies of it. The exceptions
+ *   are init and destroy. Do not call the functions inside callbacks of the handle.
  *   pthread_cancel() is off while a thread is inside a function. It takes effect afterwards, when the
  *   taken element is in the buffer. To end a zkr_queue_take that waits for an element, close the handle on
  *   another thread: it returns ZINVALIDSTATE.
@@ -174,8 +174,8 @@ int zkr_queue_remove(zkr_queue_t *queue, char *buffer, int *buffer_len);
 int zkr_queue_take(zhandle_t *zh, zkr_queue_t *queue, char *buffer, int *buffer_len);
 
 /*
- * Frees the struct's memory. Sends nothing: the queue and its elements stay on the servers. NULL is
- * allowed, and so is a second call. Destroy only one of a struct and its copies.
+ * Frees the struct's memory. Sends nothing: the queue and its elements stay on the servers. NULL and a
+ * second call are allowed. Destroy only one of a struct and its copies.
  */
 void zkr_queue_destroy(zkr_queue_t *queue);
 

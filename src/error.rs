@@ -253,7 +253,7 @@ impl Error {
         Error::with_detail(op, path, code, "")
     }
 
-    /// What the servers have answered, with what can be done about it where that is not plain.
+    /// The servers' answer, with a remedy where that is not obvious.
     pub(crate) fn answered(op: &'static str, path: &str, code: Code) -> Error {
         Error::with_detail(op, path, code, code.remedy(op))
     }
@@ -268,7 +268,7 @@ impl Error {
         Error(Box::new(Report { op, path, code, detail: detail.into(), operation: None }))
     }
 
-    /// Of a transaction, whose operation at that place is meant.
+    /// Says that the operation at `index` failed its transaction.
     pub(crate) fn of_operation(mut self, index: usize) -> Error {
         self.0.operation = Some(index);
         self
@@ -285,7 +285,7 @@ impl Error {
         self.0.code
     }
 
-    /// What there is to say beside the code, or `otherwise` if there is nothing.
+    /// The detail besides the code, or `otherwise` if there is none.
     pub(crate) fn detail_or(&self, otherwise: &'static str) -> Cow<'static, str> {
         match &*self.0.detail {
             "" => otherwise.into(),
@@ -323,9 +323,9 @@ impl Error {
         self.code().is_session_over()
     }
 
-    /// Whether to go on, with what changes nothing or may be repeated: the outcome has to be looked up, or was
-    /// certainly nothing, or the session is over and the next one starts anew. When there is no next one, waiting
-    /// for it fails.
+    /// Whether a caller that changes nothing, or may repeat its change, should go on. The outcome can be looked up,
+    /// or nothing was done, or the session is over and the next one starts afresh. If there is no next session,
+    /// waiting for it fails.
     pub(crate) fn is_transient(&self) -> bool {
         self.is_outcome_unknown() || self.code().is_retryable() || self.is_session_over()
     }

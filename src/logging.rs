@@ -29,7 +29,7 @@ struct Lines {
 
 static LINES: PerProcess<Lines> = PerProcess::new(Lines::default);
 
-/// As `tracing`'s macros, with the level in capitals. What the line says is moved into it.
+/// As `tracing`'s macros, with the level in capitals. The line takes its values by move.
 macro_rules! log {
     ($level:ident, $($line:tt)+) => {
         if $crate::logging::is_wanted(tracing::Level::$level) {

@@ -28,7 +28,7 @@ fn is_forbidden(c: char) -> bool {
     matches!(c, '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
 }
 
-/// As [`validate`], for a node whose name the server completes: the last name may be empty.
+/// As [`validate`], for a path that the server completes: the last name may be empty.
 pub(crate) fn validate_prefix(path: &str) -> Result<(), &'static str> {
     match path.strip_suffix('/') {
         Some("") => Ok(()),
@@ -39,7 +39,7 @@ pub(crate) fn validate_prefix(path: &str) -> Result<(), &'static str> {
     }
 }
 
-/// What the names begin with that zklock gives to znodes of its own below, or beside, a path of the program's.
+/// The prefix of the names of zklock's own znodes, below or next to a path of the program.
 macro_rules! own_name {
     ($name:literal) => {
         concat!("zl-", $name)
@@ -70,7 +70,7 @@ pub(crate) fn parent(path: &str) -> Option<&str> {
     }
 }
 
-/// What follows `zl-` and the czxid of its directory in the name of one of our claims.
+/// The rest of the name of one of our claims, after `zl-` and the czxid of its directory.
 pub(crate) fn after_directory(name: &str) -> Option<&str> {
     let (directory, rest) = name.strip_prefix(own_name!(""))?.split_once('-')?;
     i64::from_str_radix(directory, 16).ok().map(|_| rest)

@@ -1,8 +1,7 @@
 //! Which process this is: a child that was made by `fork` is another.
 //!
 //! A child has copies of all objects, and none of the threads that work on them. So every object knows
-//! the process that it was made in, and is of no use in another; and what is kept for the process as a
-//! whole is made anew.
+//! the process that made it, and cannot be used in another. Process-wide data is recreated in the child.
 
 use std::ops::Deref;
 use std::sync::OnceLock;

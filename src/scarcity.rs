@@ -1,4 +1,4 @@
-//! What a system call found nothing left of, in words: which resource, and what limits it.
+//! Describes the resource that a system call ran out of, and its limit.
 
 use std::io;
 

@@ -15,7 +15,7 @@ pub(crate) enum Secret {
 }
 
 impl Secret {
-    /// The password, which is read anew from its file each time, so that it can be changed there.
+    /// The password. It is read from its file each time, so that it can be changed there.
     ///
     /// # Errors
     /// Why it can't be read or used, without a part of it.

@@ -24,11 +24,11 @@ macro_rules! log_in {
 
 pub(crate) use log_in;
 
-/// A span of whoever subscribes on the thread that begins it, within the span that it is in there. Of one
-/// that nobody wants there is nothing.
+/// A span of the subscriber on the thread that begins it, inside that thread's current span. `None` if no
+/// subscriber wants spans.
 pub(crate) struct Span(Option<SpanRef>);
 
-/// A way to a span, for lines that belong into it.
+/// A reference to a span, for the lines inside it.
 #[derive(Clone)]
 pub(crate) struct SpanRef(Arc<Inner>);
 

@@ -18,7 +18,7 @@ mod machine {
 
     pub(crate) use crate::threads::spawn;
 
-    /// A static that is made when it is first used, and anew in a child process.
+    /// A static that is initialised on first use, and again in a child process.
     macro_rules! per_process {
         ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
             $(#[$doc])*

@@ -87,7 +87,7 @@ impl Drop for End {
     }
 }
 
-/// Waits until a thread is gone whose work has ended.
+/// Waits until a thread that has finished its work is gone.
 fn join(thread: Option<JoinHandle<()>>) {
     // How its work ended is nobody's business here.
     let _ = thread.map(JoinHandle::join);

@@ -1,4 +1,4 @@
-//! What a client needs for TLS.
+//! The settings that a client needs for TLS.
 
 use std::path::PathBuf;
 

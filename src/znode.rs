@@ -35,9 +35,8 @@ pub struct Stat {
 impl Stat {
     /// Whether the znode lives only as long as a session.
     ///
-    /// Servers report no owner for containers and TTL znodes. If a server ever reports the mark of a TTL znode instead
-    /// (a top byte of 0xff), this takes it for a session, because session ids begin with the id of a server, which can
-    /// be 255.
+    /// Servers report no owner for containers and TTL znodes. If a server ever reports the mark of a TTL znode (a top
+    /// byte of 0xff), this takes it for a session. Session ids begin with the id of a server, which can be 255.
     pub fn is_ephemeral(&self) -> bool {
         // Containers are marked with i64::MIN, which no session has for an id.
         self.ephemeral_owner != 0 && self.ephemeral_owner != i64::MIN

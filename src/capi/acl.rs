@@ -11,8 +11,8 @@ use crate::znode::{Acl, Permissions};
 /// A copy of an ACL in the C client's form.
 ///
 /// # Safety
-/// `vector` points to an ACL vector of `count` entries whose strings are null or NUL-terminated; all
-/// of it stays unchanged during the call.
+/// `vector` points to an ACL vector of `count` entries. Their strings are null or NUL-terminated. All of
+/// it stays unchanged during the call.
 pub(super) unsafe fn copy(
     function: &'static str,
     vector: &sys::ACL_vector,

@@ -1,9 +1,9 @@
 //! The thread that runs the program's callbacks: one per client, started when it is first needed.
 //!
-//! Nothing of ours ever waits for it, so a callback may block for as long as it likes, may call any
-//! function, and may free any object. It is neither the driver, which must go on proving the
-//! sessions, nor a thread of the C client, which must go on reading answers. It ends when the client,
-//! its locks, guards and attempts are gone and their last callback has run.
+//! zklock never waits for this thread. So a callback may block, call any function, and free any object.
+//! The thread is neither the driver, which proves the sessions, nor a thread of the C client, which
+//! reads answers. It ends when the client, its locks, guards and attempts are gone and their last
+//! callback has run.
 
 use std::ffi::c_void;
 use std::sync::mpsc::{Receiver, Sender, channel};

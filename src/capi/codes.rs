@@ -20,7 +20,7 @@ pub const ZKL_PENDING: c_int = -2006;
 pub const ZKL_OUTCOME_UNKNOWN: c_int = -2007;
 const _: () = assert!(ZKL_OUTCOME_UNKNOWN == Code::OUTCOME_UNKNOWN.as_raw());
 
-/// What one of them means, or one of ZooKeeper's.
+/// The text for one of these codes, or for one of ZooKeeper's.
 pub(super) fn text_of(code: c_int) -> &'static CStr {
     match code {
         ZKL_TAKEN => c"the lock is taken",

@@ -3,19 +3,18 @@
 //! # The rules of the boundary
 //! - **Codes.** Functions that can fail return ZooKeeper's own codes, or one of the few of ours
 //!   (`codes.rs`). Why the last call on a thread failed is kept for `zkl_last_error`.
-//! - **Outputs are written only on success.** What is freed may be null.
+//! - **Outputs are written only on success.** Free functions accept null.
 //! - **No panic crosses** (`boundary.rs`): it becomes a code.
 //! - **No cancellation crosses** (`cancellation.rs`): it is off while a thread is inside.
-//! - **Callbacks of the program** run on a thread of ours that nothing else depends on, so they
-//!   may block and may call back in (`callbacks.rs`).
-//! - **Objects** are boxes that the program owns. A function takes `Option<&T>` for one that stays
-//!   the program's and `Option<Box<T>>` for one that it gives up; null is `None`. All of them can be
-//!   used by several threads at once.
+//! - **Callbacks of the program** run on a thread that nothing else depends on, so they may block and
+//!   may call back in (`callbacks.rs`).
+//! - **Objects** are boxes that the program owns. A function borrows an object as `Option<&T>`, and
+//!   takes ownership as `Option<Box<T>>`; null is `None`. Several threads can use an object at once.
 //!
-//! `zkl/` is the API that programs are written for, `zkr/` what takes the place of ZooKeeper's own recipes.
+//! `zkl/` is the API for new programs. `zkr/` replaces ZooKeeper's own C recipes.
 //!
-//! The doc comments in `zkl/` are the text of `include/zklock.h`: they speak to C programmers, and what
-//! they ask of pointers is what the `SAFETY` notes rest on.
+//! The doc comments in `zkl/` become the text of `include/zklock.h`, so they address C programmers. The
+//! `SAFETY` notes rely on their rules for pointers.
 
 mod acl;
 mod boundary;

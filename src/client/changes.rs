@@ -127,7 +127,7 @@ impl Changes {
         Changes { inner, path, reported: None, next_look: NextLook::Now, session: None }
     }
 
-    /// What is there, as soon as it is something else than was reported.
+    /// The present value, as soon as it differs from the one reported last.
     async fn next<T: Aspect>(&mut self) -> Result<Option<T>> {
         loop {
             match std::mem::replace(&mut self.next_look, NextLook::Now) {

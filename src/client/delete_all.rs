@@ -7,9 +7,9 @@ use super::{Client, Link};
 use crate::error::{Code, Result};
 use crate::runtime::Pending;
 
-/// How many deletions are under way at once.
+/// How many deletions are in flight at once.
 const AT_ONCE: usize = 256;
-/// How often a znode is looked at again in which somebody goes on to create others.
+/// How often a znode is listed again while other clients create children in it.
 const LOOKS: u32 = 100;
 
 impl Client {

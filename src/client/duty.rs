@@ -1,8 +1,8 @@
-//! What has to be done whether or not anybody waits for it: deletions that are under way, claims that
-//! were given up.
+//! Work that must be completed whether or not a caller waits for it: deletions in flight, and abandoned
+//! claims.
 //!
-//! Each is a duty while it lasts. An adopted handle is given back, and a process ends, when there is
-//! none left.
+//! Each is a duty while it lasts. When no duty is left, an adopted handle is given back, and a process
+//! may end.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Ends a session for certain, on a connection of its own.
+//! Ends a session for certain, on a separate connection.
 //!
 //! `zookeeper_close` sends CLOSE and closes its socket at once. If a reply or an event is unread then, the kernel resets the
 //! connection, and the server drops the CLOSE and the requests before it. So the client presents the session in another

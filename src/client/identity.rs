@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::raw::Credentials;
 
-/// A `digest` identity whose password nobody else knows.
+/// A `digest` identity with a password that no other client knows.
 pub(super) struct OwnIdentity {
     credentials: Credentials,
-    /// What stands for it in an ACL.
+    /// Its form in an ACL.
     id: String,
     /// Whether the servers have accepted it.
     is_accepted: AtomicBool,

@@ -80,7 +80,7 @@ impl ClientInner {
         self.id
     }
 
-    /// Whether another process has made it, of which this is a child.
+    /// Whether a parent process has made it.
     pub(crate) fn is_inherited(&self) -> bool {
         !self.process.is_this()
     }

@@ -21,8 +21,8 @@
 //!   leader, in order, so the leader has counted the session since *k* when it executes *w*.
 //!
 //! An answer to *w* proves that a quorum has committed it: **the leader that did so does not end the
-//! session before `s(k)` + T**, where `s(k)` is the submission of *k*. No later leader does either: it starts only after a
-//! quorum has left the old one, so after *w* was acknowledged, and it grants each session a full T.
+//! session before `s(k)` + T**, where `s(k)` is the submission of *k*. No later leader does: it starts only after a
+//! quorum has left the old one. By then *w* was acknowledged, and the new leader grants each session a full T.
 //! Where the client has changed servers in between, the handshake counts, which is later than *k*. A
 //! handshake needs no *m*: what is counted from is the moment before it was sent.
 //!

@@ -32,7 +32,7 @@ pub(super) trait LinkOwner: Send + Sync {
     /// The identities of the program.
     fn credentials(&self) -> Vec<Credentials>;
 
-    /// Whether each session gets an identity of its own.
+    /// Whether each session gets its own identity.
     fn gives_identities(&self) -> bool;
 
     /// Something may have changed: looks at the handle's state and draws the conclusions.
@@ -41,7 +41,7 @@ pub(super) trait LinkOwner: Send + Sync {
     /// Has the driver look after the session soon.
     fn wake(&self);
 
-    /// The session may end without our hearing of it, whatever its lease says.
+    /// The session may end unnoticed, even though its lease still stands.
     fn lose_trust(&self, link: &Arc<Link>);
 
     /// The servers will never accept a session of this client.

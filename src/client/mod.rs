@@ -86,7 +86,7 @@ use crate::session_key::SessionKey;
 /// ([`ClientOptions::operation_timeout`]), even if no server ever answers.
 ///
 /// # In a child process
-/// A client belongs to the process that made it, and so does everything made from it. In a child made by `fork`
+/// A client and everything made from it belong to the process that made the client. In a child made by `fork`
 /// - operations fail at once with `INVALID_STATE`, and those in flight end with `CLOSING`,
 /// - the state is `Closed`, and guards are [`Lost`](crate::GuardState::Lost),
 /// - dropping any of them releases nothing.
@@ -125,18 +125,18 @@ impl Client {
         &self.owner.inner
     }
 
-    /// What keeps it open, as guards have it.
+    /// The reference by which guards keep the client open.
     pub(crate) fn to_store(&self) -> Arc<dyn Any + Send + Sync> {
         Arc::clone(&self.owner) as _
     }
 
-    /// The client of which that was made, if it was one's.
+    /// The client that [`to_store`](Self::to_store) was called on, if `store` is from a client.
     pub(crate) fn of_store(store: &Arc<dyn Any + Send + Sync>) -> Option<Client> {
         let owner = Arc::clone(store).downcast().ok()?;
         Some(Client { owner })
     }
 
-    /// Whether another process has made the client, of which this is a child: it is of no use here.
+    /// Whether a parent process has made the client. Then it cannot be used here.
     pub(crate) fn is_inherited(&self) -> bool {
         self.inner().is_inherited()
     }

@@ -1,7 +1,6 @@
 //! The operations on znodes.
 //!
-//! Each is written once, on the [`Link`] whose session it belongs to; the client's methods pick
-//! the present link.
+//! Each is written once, on the [`Link`] of its session. The client's methods pick the present link.
 
 use std::sync::Arc;
 

@@ -201,8 +201,8 @@ impl ClientOptions {
     ///   `BAD_ARGUMENTS`.
     /// - A waiter trusts a write only on a connection where the servers have refused one that an ACL forbids. With
     ///   `skipACL=yes`, for example, it asks the servers once more.
-    /// - It has no effect on a session that is [taken over](ClientOptions::session), on a handle that a C program owns,
-    ///   or where a TLS certificate may be the only identity of the program.
+    /// - It has no effect on a session that is [taken over](ClientOptions::session), or on a handle that a C program
+    ///   owns. It also has none where a TLS certificate may be the program's only identity.
     ///
     /// # What can't be prevented
     /// A session with super rights (`X509AuthenticationProvider.superUser`, `DigestAuthenticationProvider.superDigest`)
@@ -278,8 +278,8 @@ impl ClientOptions {
         Ok(client)
     }
 
-    /// Works on a handle of the program's: its hosts, session timeout and identities are the
-    /// program's too. When its session is over, so is the client.
+    /// Works on a handle of the program. The program has also chosen its hosts, session timeout and
+    /// identities. The client ends with the handle's session.
     pub(crate) fn adopt(&self, adopted: Adopted) -> Result<Client> {
         let mut settings = self.settings.clone();
         settings.reopen = false;

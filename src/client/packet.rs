@@ -1,10 +1,10 @@
-//! How many bytes a request takes on its way to a server.
+//! The size of a request on the wire, in bytes.
 
 use super::Op;
 use super::operations::acl_len;
 
-/// What servers take unless their `jute.maxbuffer` says otherwise. They close a connection on which
-/// more comes.
+/// The largest request that servers accept, unless their `jute.maxbuffer` says otherwise. They close a
+/// connection that sends a larger one.
 pub(crate) const USUAL_MOST: usize = 0xf_ffff;
 
 /// The request's number and type.
@@ -14,7 +14,7 @@ const OP_HEADER: usize = 9;
 /// A version, the length of a string, a number of things.
 const INT: usize = 4;
 
-/// One operation as a request of its own.
+/// One operation as a separate request.
 pub(crate) fn alone(op: &Op) -> usize {
     HEADER + body(op)
 }

@@ -31,19 +31,19 @@ impl Schedule {
         Schedule { next: now() + FIRST, timeout: TIMEOUTS.0, asking: Arc::default() }
     }
 
-    /// There is a connection: begins anew.
+    /// Starts over, because there is a connection.
     pub(super) fn rest(&mut self) {
         (self.next, self.timeout) = (now() + FIRST, TIMEOUTS.0);
     }
 
-    /// Has the hosts asked on threads of their own, if it is time to; has its session looked after then.
+    /// If it is time, asks the hosts on separate threads. They wake the driver afterwards.
     pub(super) fn ask_if_due(&mut self, inner: &Arc<ClientInner>) {
         let now = now();
         if now < self.next || self.asking.load(Ordering::Acquire) || !handles::has_a_network() {
             return;
         }
-        // Also where it is not this client's turn yet, or there is no thread: whoever tried again at once would
-        // do nothing else.
+        // This also holds if it is not this client's turn, or no thread is available. Otherwise the driver would
+        // do nothing but try again.
         self.next = now + FIRST;
         if CLIENTS_ASKING.fetch_add(1, Ordering::AcqRel) >= CLIENTS {
             CLIENTS_ASKING.fetch_sub(1, Ordering::AcqRel);

@@ -26,7 +26,7 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// That of the path, made when it is first asked for. What nobody uses may be forgotten.
+    /// The value of the path, made when it is first asked for. Values that are not in use may be dropped.
     pub(crate) fn of<T: Default + Send + Sync + 'static>(&self, path: &str) -> Arc<T> {
         // In a child of its process somebody may have been changing it.
         if !self.process.is_this() {

@@ -32,7 +32,7 @@ pub struct Znode {
 pub struct Children {
     /// Their names, not their paths, in no order.
     pub names: Vec<String>,
-    /// The stat of the znode whose children they are.
+    /// The stat of the parent znode.
     pub stat: Stat,
 }
 
@@ -47,7 +47,7 @@ pub struct AclList {
     pub stat: Stat,
 }
 
-/// What was read, and a watch that was set by the same read: no change of what was read is missed in between.
+/// A value, and a watch that the same read has set: no change in between is missed.
 #[derive(Debug)]
 pub struct Watched<T> {
     /// The value that was read.

@@ -1,4 +1,4 @@
-//! Requests on a session, whose replies renew its lease where they can.
+//! Requests on a session. Their replies renew its lease where they can.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::raw::{Handle, Sink, Terms, Turn};
 use crate::runtime::{BootInstant, Pending, now, wake};
 
 impl Link {
-    /// As [`request`](Link::request), for requests whose answers renew the lease.
+    /// As [`request`](Link::request), for requests that renew the lease when they are answered.
     pub(super) fn renewing_request<T: 'static, U: Send + 'static>(
         &self,
         proof: Proof,

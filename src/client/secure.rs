@@ -205,7 +205,7 @@ mod with_openssl {
     }
 }
 
-/// What of an error while a host was asked is said by TLS.
+/// The TLS alert in an error from asking a host, if there is one.
 pub(super) fn alert(error: &std::io::Error) -> Option<String> {
     let why = error.get_ref().map(ToString::to_string)?;
     why.contains("alert").then(|| format!("it refuses our certificate ({})", last_part(&why)))

@@ -81,7 +81,7 @@ pub(super) fn start(options: Settings, adopted: Option<Adopted>) -> Result<Arc<C
     Ok(inner)
 }
 
-/// What a panic or the end of the client leaves: nobody waits any longer, and nothing is held.
+/// Cleans up after a panic or the end of the client: no caller waits any longer, and no lock is held.
 struct End {
     inner: Arc<ClientInner>,
     tasks: Arc<Executor<'static>>,
@@ -111,7 +111,7 @@ impl Drop for End {
     }
 }
 
-/// Makes sure that a session has ended whose handle is closed. Blocks, up to the operation timeout.
+/// Makes sure that the session of a closed handle has ended. Blocks, up to the operation timeout.
 ///
 /// # Errors
 /// `CONNECTION_LOSS`: no server has confirmed it.

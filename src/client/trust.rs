@@ -1,12 +1,12 @@
 //! A stretch of time in which a session was alive, judged by the local clock alone.
 //!
 //! It ends by silence: when the link is cut, or carries one direction only, when a thread is stalled,
-//! the process is stopped, the machine sleeps. What is held on the session is held for as long as
-//! the [`Lease`] proves that no server can have ended it; where nothing is held, the answers to syncs
-//! are enough.
+//! the process is stopped, the machine sleeps. Locks on the session are held for as long as the
+//! [`Lease`] proves that no server can have ended it. If no lock is held, the answers to syncs are
+//! enough.
 //!
-//! A period that is lost stays lost, even when the session turns out to have survived: who has read
-//! so may have acted on it. Another begins then.
+//! A lost period stays lost, even if the session turns out to have survived: the program may have acted
+//! on the loss. Then another period begins.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -65,8 +65,8 @@ impl TrustPeriod {
         self.lost.store(true, Ordering::Release);
     }
 
-    /// Wakes those who wait for the end of the period, if it is lost. Wakers are other people's
-    /// code, so this is called under no lock.
+    /// Wakes the tasks that wait for the end of the period, if it is lost. Wakers are foreign code, so
+    /// no lock is held during this call.
     pub(super) fn announce(&self) {
         if self.lost.load(Ordering::Acquire) {
             wake::all(&self.ended);

@@ -1,4 +1,4 @@
-//! Deletions that must happen (`guaranteed_delete.rs`) and whose outcome is unknown: they are tried again while connected.
+//! Guaranteed deletions (`guaranteed_delete.rs`) with an unknown outcome. They are retried while connected.
 
 use parking_lot::Mutex;
 

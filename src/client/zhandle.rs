@@ -28,9 +28,9 @@ impl Client {
     /// - Do not close the client or the handle. Do not set its watcher (`zoo_set_watcher`), context (`zoo_set_context`)
     ///   or hosts (`zoo_set_servers`), and do not call `zoo_remove_all_watches`. Those belong to this client.
     /// - Identities added here (`zoo_add_auth`) belong to this session only: see [`add_auth`](Client::add_auth).
-    /// - Your completions and watchers run on a thread of the C client, at most once or any number of times, perhaps
-    ///   with `ZCLOSING` during the close, and perhaps never. They must not block or unwind, and their context must
-    ///   live until then.
+    /// - Your completions and watchers run on a thread of the C client. A completion runs at most once, a watcher any
+    ///   number of times. During the close they may run with `ZCLOSING`, or never. They must not block or unwind. Their
+    ///   context must live for as long as they may run.
     /// - Requests submitted here do not count as requests of this client. They have no deadline and do not prove the
     ///   session.
     #[cfg(feature = "raw")]

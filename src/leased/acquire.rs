@@ -46,7 +46,7 @@ pub(super) fn late(shared: &Shared, path: &str, ahead: Option<Contender>) -> Loc
     error
 }
 
-/// A claim that does not hold yet, and is deleted unless it comes to: also one of which nobody knows whether it was made.
+/// A claim that does not hold yet. Unless it gets the lock it is deleted, even if its creation is unconfirmed.
 struct Unsettled {
     inner: Arc<Inner>,
     claim: Option<Arc<Claim>>,

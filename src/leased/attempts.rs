@@ -43,8 +43,8 @@ impl Attempts {
     }
 }
 
-/// Does the first step, which may take some seconds. The caller hears why it is not done yet, and says whether it has
-/// given up.
+/// Does the first step, which may take some seconds. While the database is busy, `is_given_up` gets the reason, and
+/// returns whether the caller has cancelled.
 pub(crate) fn first<T>(
     is_given_up: &dyn Fn(&str) -> bool,
     mut step: impl FnMut() -> Result<T, StepError>,

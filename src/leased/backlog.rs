@@ -1,7 +1,7 @@
 //! The steps that the store's thread has yet to do.
 //!
-//! A step whose lock is busy lets the steps on other locks go first, and is retried after them. No later step on its own
-//! lock is tried before it. So claims on a lock are made in the order of the calls, and a busy lock delays no other.
+//! If its lock is busy, a step lets the steps on other locks go first, and is retried after them. No later step on its
+//! own lock is tried before it. So claims on a lock are made in the order of the calls. A busy lock delays no other.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;

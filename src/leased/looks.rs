@@ -1,5 +1,5 @@
-//! What the thread of a store finds out by looking: what others have done, whose time is over, who holds by that, and
-//! what others want of what is held.
+//! How the thread of a store reads the database: the changes of other clients, expired sessions, the claims that hold
+//! as a result, and release requests.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -48,7 +48,7 @@ impl Worker {
         self.look_at = Instant::now();
     }
 
-    /// Finds out what others have done, and whose time is over.
+    /// Reads the changes of other clients, and ends expired sessions.
     pub(super) fn look_around(&mut self) {
         let (now, lease) = (Instant::now(), self.shared.lease);
         let is_time = self.sweep_at.is_some_and(|at| now >= at);
@@ -116,7 +116,7 @@ impl Worker {
         }
     }
 
-    /// Finds out which of those who wait for a lock hold it by now.
+    /// Finds the waiting claims of a lock that hold by now.
     pub(super) fn look_at_lock(&mut self, lock: &Arc<str>) {
         let (Some(waiting), Some(session)) = (self.waiting.get(lock), self.session.clone()) else {
             return;

@@ -1,8 +1,8 @@
-//! Locks in a store that knows its clients by leases: what a client claims lives on a session, which the client renews, and
-//! which the store ends once that was not done in time.
+//! Locks in a store with leases. A client's claims live on a session that the client renews. If it does not renew in
+//! time, the store ends the session.
 //!
-//! A claim has a number that no other has, and that grows: it is the claim's place in the queue, and its token. Who may
-//! hold beside whom is said in `lock/kind.rs`, for all stores. `database.rs` says what is asked of the store itself.
+//! A claim has a unique number, and numbers grow. The number is the claim's place in the queue, and its token.
+//! `lock/kind.rs` defines for all stores which claims exclude each other. `database.rs` defines what a store has to do.
 
 mod acquire;
 pub(crate) mod attempts;

@@ -1,8 +1,8 @@
 //! The session that the claims of a store live on, and until when it can be trusted, by the local clock.
 //!
-//! The database ends it a lease after the step that last renewed it was executed, which was no earlier than its
-//! submission: so it is trusted for a lease from the *submission* of the last renewal that was confirmed, less a
-//! twentieth for clocks that go at different speeds. It ends by silence alone; and once it is lost it stays so.
+//! The database ends the session one lease after it executed the last renewal. It executes a renewal no earlier than
+//! the client submits it. So the session is trusted for one lease from the *submission* of the last confirmed renewal.
+//! A twentieth is subtracted for clocks of different speed. Silence alone ends the trust. Once lost, it stays lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -47,8 +47,8 @@ impl Session {
         self.is_suspended.get()
     }
 
-    /// Whether nobody can hold what is claimed on it, but whoever has claimed it. The first look after that has ended
-    /// loses it for good.
+    /// Whether the session's claims certainly still exclude other clients. The first look after that time loses the
+    /// session for good.
     pub(super) fn is_trusted(&self) -> bool {
         if self.left().is_zero() {
             self.lose();

@@ -35,7 +35,7 @@ impl Late<Error> for Shared {
 }
 
 impl Store {
-    /// Opens a database on a thread of its own, which works for the store from then on.
+    /// Opens a database on a new thread, which works for the store from then on.
     pub(crate) fn open<D: Database>(
         location: &str,
         lease: Duration,

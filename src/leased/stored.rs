@@ -61,7 +61,7 @@ impl Spec {
         }
     }
 
-    /// What the database's thread finds, if it can be reached for that within a lease.
+    /// Has the database's thread do `work`. Fails if that takes longer than a lease.
     async fn ask<T: Send + 'static>(
         &self,
         op: LockOp,

@@ -10,14 +10,14 @@ use super::queue::{Claim, Queues, Status};
 use crate::lock::{Access, Kind, LockError, LockOp, LostReason};
 use crate::runtime::Pending;
 
-/// What a hold is claimed by.
+/// The claim of a hold, and its place.
 pub(super) struct Claimed {
     pub(super) queues: Arc<Queues>,
     pub(super) lock: Arc<str>,
     pub(super) claim: Arc<Claim>,
 }
 
-/// What is claimed for an upgrade, and taken back unless it comes to hold.
+/// The claim for an upgrade. It is withdrawn unless it gets the lock.
 struct Waiting<'a> {
     of: &'a Claimed,
     claim: Option<Arc<Claim>>,

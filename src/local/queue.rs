@@ -137,7 +137,7 @@ impl State {
         self.limits.get(lock).copied().unwrap_or(0)
     }
 
-    /// What semaphore is wanted is known from now on; fails where it has too few permits.
+    /// Records the semaphore's limit, if it is the first claim. Fails if the semaphore has too few permits.
     fn enter(&mut self, lock: &Arc<str>, wanted: &Wanted<'_>) -> Result<(), LockError> {
         let Kind::Permits(number) = wanted.kind else { return Ok(()) };
         if *self.limits.entry(Arc::clone(lock)).or_insert(wanted.limit) < number {
@@ -160,7 +160,7 @@ impl Queues {
         Ok(self.append(state, lock, wanted))
     }
 
-    /// As [`join`](Queues::join), but not behind anybody who keeps it out: then gives whose claim that is.
+    /// As [`join`](Queues::join), but only if no claim is in the way; otherwise returns the contender of that claim.
     pub(super) fn try_join(
         &self,
         lock: &Arc<str>,
@@ -241,8 +241,8 @@ impl Queues {
         self.changed();
     }
 
-    /// Appends what an upgradeable reader becomes a writer by: before those who wait for it, so that none of them comes
-    /// in, whoever of them goes.
+    /// Adds the claim by which an upgradeable reader becomes a writer. It goes before the first claim behind the reader
+    /// that excludes readers, so that no such claim gets the lock first.
     pub(super) fn upgrade(&self, lock: &Arc<str>, reader: &Claim) -> Arc<Claim> {
         let label = reader.contender.lock().label.clone();
         let wanted = Wanted { kind: Kind::Upgrade, limit: 0, label: &label };

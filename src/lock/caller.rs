@@ -1,7 +1,7 @@
 //! The thread that asked for a lock, whichever thread goes on with the acquire.
 //!
-//! A claim names the thread of its owner. But a future is polled by any thread, a step of an acquire may be taken by the
-//! C client's thread, and claims that were lost are made again: so whoever calls an acquire is remembered by the call.
+//! A claim names the thread of its owner. But any thread may poll a future, the C client's thread may take a step of an
+//! acquire, and lost claims are made again. So each acquire remembers the thread that called it.
 
 use std::borrow::Cow;
 use std::cell::RefCell;

@@ -41,7 +41,7 @@ pub struct Contender {
 /// When a hold began, as far as the servers' clocks show.
 ///
 /// If a lock is one znode, the hold begins with its creation. In a queue it begins with the deletion of the previous
-/// claim, and the servers keep no time for that. The hold began no earlier than the claim, and no later than the
+/// claim, and the servers keep no time for that. The hold began no earlier than the claim. It began no later than the
 /// creation of the last claim in the queue, if nothing was deleted since. If no claim has followed the holder's, the
 /// time is exact to the millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

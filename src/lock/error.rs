@@ -62,7 +62,7 @@ pub enum LockError {
     Unusable {
         /// The lock's path.
         path: String,
-        /// What is wrong with the path, the data there or the lock's options, and what would help.
+        /// The fault in the path, in the data there or in the lock's options, and the remedy.
         why: Cow<'static, str>,
         /// The same as a code.
         code: Code,

@@ -20,14 +20,14 @@ use crate::runtime::{Pending, block_on, block_on_until, now};
 ///
 /// # At the end of the process
 /// When `main` returns or [`std::process::exit`] is called, the process waits up to a second for unconfirmed releases
-/// and cancelled acquires. Claims that are unconfirmed after that stay until the session times out. So
-/// does a lock that is still held, and everything after any other end of the process.
+/// and cancelled acquires. Claims that are unconfirmed after that stay until the session times out. So does a lock that
+/// is still held, and everything after any other end of the process.
 ///
 /// # What it promises, and what it can't
-/// While [`state`](Guard::state) is `Held`, no other client holds the lock, except those that may share it (other
-/// readers of a [`ReadWriteLock`](crate::ReadWriteLock), other permits of a [`Semaphore`](crate::Semaphore)). The guard
-/// becomes `Lost` by the local clock before the servers can admit another client, whatever fails: leader, network or
-/// process.
+/// While [`state`](Guard::state) is `Held`, no other client holds the lock. Other readers of a
+/// [`ReadWriteLock`](crate::ReadWriteLock) and other permits of a [`Semaphore`](crate::Semaphore) may share it. The
+/// guard becomes `Lost` by the local clock before the servers can admit another client, whatever fails: leader, network
+/// or process.
 ///
 /// It cannot promise this if
 /// - another client deletes the znode by hand,
@@ -68,7 +68,7 @@ impl Guard {
         &self.tenure
     }
 
-    /// What keeps its store open; empty only while it is being released, which takes the guard.
+    /// The reference that keeps the store open; `None` only during the release, which takes the guard.
     pub(crate) fn store(&self) -> Option<&StoreRef> {
         self.store.as_ref()
     }

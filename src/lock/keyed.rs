@@ -23,7 +23,7 @@ use super::{Change, Lock};
 ///
 /// # What is left
 /// Other stores than ZooKeeper keep nothing. In ZooKeeper, the last client that releases a lock or stops waiting for it
-/// deletes the znode in the background. If that fails, because a connection is lost or a session times out, an empty
+/// deletes the znode in the background. This fails if a connection is lost or a session times out. Then an empty
 /// container remains, and the servers delete it after about a minute. (Servers before 3.5 have no containers; there the
 /// znode remains.) The client remembers at most two thousand unused keys.
 ///

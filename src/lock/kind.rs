@@ -2,7 +2,7 @@
 
 use super::strategy::Strategy;
 
-/// What a claim is to others in its queue. A claim holds unless those before it keep it out.
+/// How a claim affects the others in its queue. A claim holds unless claims before it exclude it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     #[default]
@@ -13,9 +13,10 @@ pub(crate) enum Kind {
     Read,
     /// Of a read/write lock: holds with readers, one such at a time, and may become a writer.
     Upgradeable,
-    /// Of a read/write lock: what an upgradeable one becomes a writer by. It holds beside that alone.
+    /// Of a read/write lock: by this claim an upgradeable reader becomes a writer. It holds only together with that
+    /// reader's claim.
     Upgrade,
-    /// Of a semaphore: holds with others, as long as there are so many permits for it.
+    /// Of a semaphore: holds with others, if this number of permits is left for it.
     Permits(u32),
 }
 
@@ -36,12 +37,12 @@ impl Kind {
         matches!(self, Kind::Read | Kind::Upgradeable)
     }
 
-    /// Whether what holds as that may come to hold as another kind.
+    /// Whether a hold of this kind may change to another kind.
     pub(crate) fn can_change(self) -> bool {
         matches!(self, Kind::Write | Kind::Upgradeable | Kind::Upgrade)
     }
 
-    /// Which of a queue's claims hold, where there are so many permits: the places of those who do.
+    /// The places of the claims in a queue that hold, if the semaphore has `limit` permits.
     pub(crate) fn holding(
         limit: u32,
         queue: impl IntoIterator<Item = Kind>,

@@ -36,7 +36,7 @@ use crate::runtime::Pending;
 /// # Order, and deadlock
 /// **Queues of one [`Client`](crate::Client)** get all claims in one transaction. So two multi-locks have the same
 /// order in every queue that they share, whatever order you name the locks in, and cannot deadlock. The transaction's
-/// zxid is the token of all claims. A lock whose turn comes first is held until the last one's turn.
+/// zxid is the token of all claims. A lock that gets its turn early is held while the others are waited for.
 ///
 /// **Other locks** are acquired before the queues, one after the other in the order of their paths: locks of another
 /// strategy, within a process, with [`Interop::All`](crate::Interop), with [hand-off](Lock::local_handoff) or with

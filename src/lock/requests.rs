@@ -1,4 +1,4 @@
-//! Requests and orders of others to a holder, on their way from the store to the guard.
+//! Requests and orders of other clients to a holder, as the store hands them to the guard.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
-//! Locks at paths whose name zklock keeps for itself: they can be looked at, and not acquired.
+//! Locks at paths that zklock reserves for itself. They can be inspected, but not acquired.
 //!
-//! Recipes have znodes of their own below the paths that programs choose: the hand-over of an election, the end of a
-//! latch, the claims of a lock. A program's lock with the name of one of these would be taken for it.
+//! Recipes keep znodes below the paths that programs choose: the hand-over of an election, the end of a latch, the
+//! claims of a lock. A program's lock with the name of one of these would be mistaken for it.
 
 use std::any::Any;
 use std::sync::Arc;

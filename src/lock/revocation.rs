@@ -98,9 +98,9 @@ async fn next_request(asked: &[Asked]) -> Option<(usize, Arc<str>)> {
 }
 
 impl Guard {
-    /// The reasons of others that [ask](Lock::request_release) for a release, as they come: a stream and a blocking
-    /// receiver. It ends when the lock is lost or released. It neither holds the lock nor keeps its store open.
-    /// Requests do not end the hold.
+    /// The reasons of other clients that [ask](Lock::request_release) for a release: a stream and a blocking receiver.
+    /// It ends when the lock is lost or released. It neither holds the lock nor keeps its store open. Requests do not
+    /// end the hold.
     ///
     /// ```no_run
     /// # async fn example(lock: zklock::Lock) -> Result<(), zklock::LockError> {

@@ -31,18 +31,18 @@ pub(crate) trait Tenure: Send + Sync + 'static {
         1
     }
 
-    /// What it is made of, where that is several.
+    /// The parts of a hold of several locks; empty for one lock.
     fn members(&self) -> &[Arc<dyn Tenure>] {
         &[]
     }
 
-    /// What it leaves to others; `None` of another lock than a read/write lock, and of several.
+    /// The access that a hold of a read/write lock gives; `None` for any other lock, and for several.
     fn access(&self) -> Option<Access> {
         None
     }
 
-    /// Turns it into that, which is another than it [is](Tenure::access) and can be had from there. Where that fails, or
-    /// is abandoned, it stays what it is.
+    /// Changes the access to `to`, which differs from the [present one](Tenure::access) and can be reached from it. If
+    /// the change fails or is cancelled, the access stays the same.
     fn change(self: Arc<Self>, _to: Access) -> Option<Pending<(), LockError>> {
         None
     }

@@ -21,7 +21,7 @@ pub(super) struct Together {
 }
 
 impl Together {
-    /// One guard for all of them, of which there is one at least.
+    /// One guard for all of `guards`; `None` if there are none.
     pub(super) fn begin(guards: Vec<Guard>) -> Option<Guard> {
         let tenures = guards.iter().map(|guard| Arc::clone(guard.tenure())).collect();
         let together = Arc::new(Together { tenures, guards: Mutex::default() });

@@ -1,4 +1,4 @@
-//! A service of which one copy is active: its work is done again whenever the lock was lost.
+//! A service with one active copy. Its work starts again each time the lock was lost.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -191,7 +191,7 @@ mod tests {
     use crate::runtime::simulated::{self, Machine};
     use crate::runtime::{Pending, Timers, now};
 
-    /// A machine whose time passes when somebody waits for it.
+    /// A machine with a clock that advances only while a task waits for it.
     #[derive(Default)]
     struct Clock {
         shows: Cell<Duration>,

@@ -29,7 +29,7 @@ impl Adopted {
     }
 }
 
-/// What a busy machine may add to the time that an answer takes.
+/// The delay that a busy machine may add to an answer.
 const LEEWAY: Duration = Duration::from_secs(2);
 
 impl Zhandle {

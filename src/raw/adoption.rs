@@ -71,7 +71,7 @@ impl Adoption {
         watcher::tell(self.context, &Event { kind: EventKind::SESSION, path: String::new() });
     }
 
-    /// Submits a harmless read whose answer shows the completion thread.
+    /// Submits a harmless read. Its completion shows which thread is the completion thread.
     pub(super) fn ask(&self, sink: Sink<Stat>) -> c_int {
         let token = slots::put(Slot {
             handle: self.id,

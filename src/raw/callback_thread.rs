@@ -1,5 +1,5 @@
-//! What a thread is to the C client, if anything: whether it runs callbacks now, and of which handles it is the
-//! completion thread.
+//! The role of a thread in the C client: whether it runs callbacks now, and the handles that it is the completion
+//! thread of.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Weak;
@@ -16,16 +16,16 @@ per_thread! {
     pub(super) static ADOPTED_HERE: Kept = Kept(RefCell::new(Vec::new()), Cell::new(0));
 }
 
-/// What has to end before its completion thread does.
+/// Work that has to end before its completion thread does.
 pub(super) trait EndsWithThread: Send + Sync {
     fn end(&self);
 }
 
-/// What a completion thread has to end when it does, and its handle's address.
+/// The work that a completion thread ends before its own end, and its handle's address.
 pub(super) struct Kept(RefCell<Vec<Weak<dyn EndsWithThread>>>, Cell<usize>);
 
-/// Whether this thread is one that runs callbacks of the C client: nothing may wait here for an
-/// answer, nor close a handle, whose threads can't be joined from themselves.
+/// Whether this thread runs callbacks of the C client. Nothing may wait for an answer here. Nothing may
+/// close a handle here either, because a thread can't join itself.
 pub(crate) fn inside_callback() -> bool {
     INSIDE.with(Cell::get) || is_completion_thread()
 }

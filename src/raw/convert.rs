@@ -1,7 +1,7 @@
 //! Between C's values and ours. Everything is copied: no C pointer leaves this floor.
 //!
-//! Where the C client finds no memory for a part of a reply, it leaves that part null, the rest of the reply
-//! as it happens to be, and says that all is well. Such a reply is `None` here: none of it is believed.
+//! If the C client has no memory for a part of a reply, it leaves that part null, leaves the rest of the reply
+//! undefined, and reports success. Such a reply is `None` here: none of it is believed.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 
@@ -73,8 +73,8 @@ pub(super) unsafe fn strings(vector: *const sys::String_vector) -> Option<Vec<St
 }
 
 /// # Safety
-/// `vector` is null or points to a vector of `count` entries whose strings are null or
-/// NUL-terminated, all of which stay unchanged during the call.
+/// `vector` is null or points to a vector of `count` entries. Their strings are null or NUL-terminated.
+/// All of it stays unchanged during the call.
 pub(super) unsafe fn acl(vector: *const sys::ACL_vector) -> Option<Vec<Acl>> {
     // SAFETY: the caller keeps the promise above.
     let vector = unsafe { vector.as_ref() }?;
@@ -158,8 +158,7 @@ pub(super) fn c_string(text: &str) -> Result<CString, Code> {
     CString::new(text).map_err(|_| Code::BAD_ARGUMENTS)
 }
 
-/// What `body` gives, which gets the text as C takes it: on the stack, unless it is long. `BAD_ARGUMENTS` for a NUL
-/// inside.
+/// Runs `body` with the text as a C string, on the stack unless it is long. `BAD_ARGUMENTS` if the text contains a NUL.
 pub(super) fn with_c_string<T>(text: &str, body: impl FnOnce(&CStr) -> T) -> Result<T, Code> {
     let mut short = [0; 256];
     match short.get_mut(..=text.len()) {

@@ -30,11 +30,11 @@ enum Door {
 pub(super) struct Gate {
     /// Held shared around every call into the C client, exclusively to take the pointer out.
     door: RwLock<Door>,
-    /// Tells those who wait for the opening.
+    /// Wakes the threads that wait for the opening.
     moved: Event,
-    /// Whose handle it is. To a child of it the gate is shut, whatever the door says: the handle is
-    /// its parent's, and so is the connection behind it. The door is not looked at there, because a
-    /// thread that the child does not have may have been moving it.
+    /// The process that owns the handle. In a child of it the gate is shut, because handle and connection
+    /// are its parent's. The child does not look at the door: a thread that the child does not have may
+    /// have been moving it.
     process: Process,
 }
 

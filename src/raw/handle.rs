@@ -125,8 +125,8 @@ pub(crate) trait Requests: Send + Sync {
 
 /// One handle.
 ///
-/// After [`close`](Handle::close) returned on an ordinary thread, no callback of an owned handle runs or
-/// will run, and every request that the handle accepted has been answered.
+/// After [`close`](Handle::close) has returned on an ordinary thread, no callback of an owned handle runs
+/// or will run. Every request that the handle accepted has been answered.
 pub(crate) trait Handle: Requests {
     /// Whether the program owns the handle.
     fn is_adopted(&self) -> bool;

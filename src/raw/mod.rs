@@ -10,12 +10,12 @@
 //! Three rules follow, and everything above can rely on them:
 //!
 //! 1. **No pointer of ours ever enters the C client as a context.** Contexts are numbers that are
-//!    looked up in a table ([`slots`] for completions, [`watcher`] for events), so a callback that
-//!    comes late, twice, or never can at worst find nothing.
+//!    looked up in a table ([`slots`] for completions, [`watcher`] for events). At worst, a callback
+//!    that comes late or twice finds nothing.
 //! 2. **Every accepted request is answered exactly once**: by its completion, by its deadline
 //!    ([`Handle::expire`]), or with `CLOSING` when the handle is closed or let go of.
-//! 3. **Callbacks decode, hand over and return.** What they call must not block; a panic in it is
-//!    caught and logged.
+//! 3. **Callbacks decode, hand over and return.** The functions that they call must not block. A panic
+//!    there is caught and logged.
 
 mod adopted;
 mod adoption;

@@ -176,9 +176,9 @@ impl MultiMemory {
         MultiPointers(count, self.ops.as_ptr(), self.results.as_mut_ptr())
     }
 
-    /// What the C client wrote. `rc` is the whole's: an error that is no server's verdict on one of
-    /// the operations (a lost connection) is an error here too. The C client writes such a reason
-    /// of its own into every single result.
+    /// The results that the C client wrote. `rc` is the transaction's code. If it is no server's verdict on
+    /// one of the operations (a lost connection), it is an error here too. The C client writes such a code
+    /// into every single result.
     pub(super) fn results(self, rc: Code) -> Result<Vec<RawOpResult>, Code> {
         let refused = self.results.iter().any(|result| result.err != 0);
         if rc != Code::OK && !(refused && rc.is_server_decision()) {

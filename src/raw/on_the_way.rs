@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 /// Counts the requests in flight.
 pub(super) trait Traffic: Send + Sync {
-    /// One of so many bytes is not on its way any more.
+    /// A request of `bytes` bytes is no longer in flight.
     fn over(&self, bytes: usize);
 
-    /// One was answered, by a reply of so many bytes: others may be sent.
+    /// A request was answered, by a reply of `reply` bytes: others may be sent.
     fn answered(self: Arc<Self>, reply: usize);
 }
 
-/// One request on its way, counted for as long as it lives.
+/// One request in flight, counted for as long as this lives.
 pub(super) struct OnTheWay {
     traffic: Arc<dyn Traffic>,
     bytes: usize,

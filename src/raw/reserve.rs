@@ -1,8 +1,8 @@
-//! Looks whether there is what the C client takes when a handle is opened.
+//! Checks that the resources are available that the C client needs to open a handle.
 //!
-//! Where it gets no thread, an assertion of its own ends the whole process; where it gets no socket,
-//! it goes on trying and says nothing. So we take what it is about to take, and give it back right
-//! before. (Another thread of the program can be faster: then it is as it would be without us.)
+//! If the C client gets no thread, one of its assertions ends the whole process. If it gets no socket, it
+//! retries and reports nothing. So we take these resources first, and give them back right before the
+//! C client takes them. (If another thread of the program is faster, this check does not help.)
 
 use std::fs::File;
 use std::io;

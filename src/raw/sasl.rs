@@ -1,7 +1,7 @@
-//! Answers what Cyrus SASL asks for while the C client authenticates: who, with which password.
+//! Answers Cyrus SASL's questions while the C client authenticates: the user, and the password.
 //!
-//! It asks with numbers that are looked up here, as everywhere on this floor. What it gets lives here until the
-//! handle is closed.
+//! It asks with numbers that are looked up here, as everywhere on this floor. The answers live here until the handle
+//! is closed.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_ulong, c_void};
@@ -47,7 +47,7 @@ fn c_string(text: &str) -> Result<CString, String> {
 /// Whether a client can authenticate so on this machine.
 ///
 /// # Errors
-/// What is missing.
+/// The reason why not.
 pub(crate) fn check(sasl: &Sasl) -> Result<(), String> {
     initialised()?;
     for text in [Some(&sasl.mechanism), Some(&sasl.service), sasl.host.as_ref(), sasl.user.as_ref()]
@@ -176,7 +176,7 @@ pub(super) fn keep(handle: usize, sasl: &Sasl) -> Result<Texts, String> {
     Ok(texts)
 }
 
-/// What the C client is given, for a handle whose entry is kept.
+/// The parameters for the C client, for a handle that has an entry.
 pub(super) fn params(handle: usize, texts: &Texts) -> sys::zoo_sasl_params_t {
     let entries = ENTRIES.lock();
     sys::zoo_sasl_params_t {

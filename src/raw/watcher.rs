@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::{callback_thread, convert, sys};
 use crate::sync::{Mutex, per_process};
 
-/// What happened, by ZooKeeper's number: an open set.
+/// The type of an event, by ZooKeeper's number: an open set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct EventKind(pub(crate) i32);
 
@@ -86,7 +86,7 @@ pub(super) unsafe extern "C" fn watcher(
     });
 }
 
-/// Notifies those who listen.
+/// Notifies the listeners.
 pub(super) fn tell(context: usize, event: &Event) {
     let listeners = LISTENERS.lock().get(&context).cloned();
     for (_, listener) in listeners.into_iter().flatten() {

@@ -40,8 +40,8 @@ where
     }
 }
 
-/// The most requests in flight. More than 65,536 unread wake-ups in the C client's pipe would break the connection, but a
-/// much smaller number already makes the last request wait too long.
+/// The most requests in flight. More than 65,536 unread wake-ups in the C client's pipe would break the connection. But
+/// with far fewer, the last request already waits too long.
 const REQUESTS: usize = if cfg!(zklock_loom) { 1 } else { 512 };
 /// The most bytes in flight, of requests and expected replies. A single request may be larger.
 const BYTES: usize = 1 << 20;

@@ -32,7 +32,7 @@ pub(crate) struct Zhandle {
     context: usize,
     gate: Arc<Gate>,
     window: Arc<Window>,
-    /// What an adopted handle's completion thread knows of it; `None` for a handle of our own.
+    /// The state that an adopted handle's completion thread keeps; `None` for a handle of our own.
     adoption: Option<Arc<Adoption>>,
 }
 
@@ -42,7 +42,7 @@ impl Zhandle {
     /// `listener` runs on the completion thread and must not block.
     ///
     /// # Errors
-    /// What the C client lacks (see [`scarcity`](crate::scarcity)), or why it took the hosts for bad.
+    /// The resource that the C client lacks (see [`scarcity`](crate::scarcity)), or why it rejects the hosts.
     pub(crate) fn open(
         config: &Config,
         listener: impl Fn(Event) + Send + Sync + 'static,

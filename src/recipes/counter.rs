@@ -1,8 +1,10 @@
-//! A counter that many clients change: each change happens once, or not at all, or its caller hears that it is unknown.
+//! A counter that many clients change. Each change happens once, or not at all, or its caller learns that the outcome
+//! is unknown.
 //!
-//! A change is a write under the condition that nobody else has written since the value was read. A reply that is lost
-//! would leave it open who has: so the write goes in one transaction with a receipt (`receipt.rs`), and is sent again
-//! under the same receipt, which proves whether it was executed before. No round trip is added.
+//! A change is a write that fails if another client has written since the value was read. After a lost reply, the
+//! client could not tell its own write from another's. So the write goes in one transaction with a receipt
+//! (`receipt.rs`). The client sends it again with the same receipt, which proves whether it was executed before. This
+//! adds no round trip.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -63,7 +65,7 @@ pub struct Counter {
 /// How long one that was not fast enough lets others get ahead, at most.
 pub(super) const STEP_ASIDE: Duration = Duration::from_millis(64);
 
-/// How often others may be faster, unless it is said otherwise.
+/// How often other clients may be faster, by default.
 const RETRIES: u32 = 100;
 
 impl Client {
@@ -203,7 +205,7 @@ impl Counter {
         Persistent { client: &self.client, op, path: &self.path, acl: &self.acl }
     }
 
-    /// What it is; `None`: it was never changed.
+    /// The value and its stat; `None` if it was never changed.
     async fn read(&self, op: &'static str, how: Read) -> Result<Option<(i64, Stat)>> {
         let Some(znode) = self.znode(op).read(how).await? else { return Ok(None) };
         Ok(Some((self.value(op, &znode.data)?, znode.stat)))

@@ -1,13 +1,14 @@
 //! A barrier that lets a number of participants in together, and out together.
 //!
-//! Each participant is an ephemeral child of the barrier's znode, which is a container: nothing is left of it when nobody
-//! is there for a while. The data of that znode name those of the present round:
-//! who is named has entered. A round begins when as many wait as are wanted and none of those named before is there any
-//! more: whoever sees that first names the new ones, under the condition that nobody else has meanwhile. So no round can
-//! take over what another has left, and nothing has to be deleted between two of them.
+//! Each participant is an ephemeral child of the barrier's znode. That znode is a container: servers delete it when it
+//! stays empty. Its data list the participants of the present round. A listed participant has entered.
 //!
-//! Who leaves waits for the others of its round: all watch the one whose name is the lowest, which goes last, and that one
-//! watches the highest of the others. So who goes wakes one, and the last one all.
+//! A round begins when enough participants wait and none of those listed before is left. The first client that sees
+//! this writes the new list, unless another client has written meanwhile. So no round takes over the rest of another,
+//! and nothing has to be deleted between two rounds.
+//!
+//! A leaving participant waits for the others of its round. All watch the lowest name, which goes last. The lowest
+//! watches the highest of the others. So each departure wakes one participant, and the last departure wakes all.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! An ephemeral znode that belongs to one owner, wherever it is dropped: made once although replies are lost, and gone
-//! with its owner.
+//! An ephemeral znode with one owner. It is created once even if replies are lost, and deleted when its owner is
+//! dropped.
 //!
-//! Its name has a uuid, so nobody else's has it: where it is there already, an earlier create of ours has made it, whose
-//! reply was lost, or whose session is over.
+//! Its name contains a uuid, so it is unique. If it exists already, an earlier create of ours has made it: the reply
+//! was lost, or that session is over.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,10 +56,10 @@ impl Ephemeral {
         }
     }
 
-    /// Makes it, or finds it, on the present session; makes the znodes above it where they are missing.
+    /// Creates it, or finds it, on the present session. Creates missing parents.
     ///
     /// # Errors
-    /// What no other try would mend. Lost connections and sessions are waited through.
+    /// Errors that no retry would mend. Lost connections and sessions are retried.
     pub(super) async fn place(&mut self) -> Result<()> {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -98,7 +98,7 @@ impl Ephemeral {
         }
     }
 
-    /// What has made it, if it is there in spite of the error; `None`: it can be tried again.
+    /// The czxid, if the znode exists in spite of the error; `None` if the create can be retried.
     async fn after(&mut self, session: &TrustedSession, error: Error) -> Result<Option<i64>> {
         if error.is_node_exists() {
             return match session.exists(&self.path).await? {
@@ -154,7 +154,7 @@ impl Drop for Ephemeral {
     }
 }
 
-/// Deletes what comes of a create whose owner has gone.
+/// Deletes the znode of a create after its owner was dropped.
 async fn clean_up(
     client: Arc<ClientInner>,
     path: Arc<str>,

@@ -70,7 +70,7 @@ impl Persistent<'_> {
         }
     }
 
-    /// What it is; `None`: it is not there.
+    /// The znode; `None` if it does not exist.
     pub(super) async fn read(&self, how: Read) -> Result<Option<Znode>> {
         let mut budget = RetryBudget::new(self.client, self.op, self.path);
         loop {

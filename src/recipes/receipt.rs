@@ -38,7 +38,8 @@ pub(super) struct Receipt {
     /// Whether the reply to its creation was lost. A copy of that request may arrive later, so the receipt must stay: it
     /// is what refuses the copy.
     created_in_doubt: bool,
-    /// How many transactions of it alone were executed: its data, for those who count by its version what was done.
+    /// The number of executed transactions of the receipt alone. It is also the receipt's data, for readers that count
+    /// changes by the receipt's version.
     alone: u32,
 }
 

@@ -51,7 +51,7 @@ impl<'a> RetryBudget<'a> {
         self.deadline = None;
     }
 
-    /// What it is had for.
+    /// The operation that this budget is for.
     pub(super) fn op(&self) -> &'static str {
         self.op
     }

@@ -40,8 +40,8 @@ pub(super) struct Target<'a> {
 /// another znode is in its place.
 ///
 /// # Errors
-/// - `CONNECTION_LOSS`, and only this code: the outcome is unknown. Either the session ended first, or no server could be
-///   reached for long, or the servers forbid receipts, or a request had no room for one.
+/// - `CONNECTION_LOSS`, and only this code: the outcome is unknown. The session ended first, no server could be reached
+///   in time, the servers forbid receipts, or a request had no room for one.
 /// - `BAD_ARGUMENTS`: nothing was done; among others, because the servers close the connection on it.
 /// - `OPERATION_TIMEOUT`: no connection in time; nothing was done.
 /// - `BAD_VERSION`: nothing was done; among others, because of the `target`.

@@ -1,9 +1,10 @@
-//! A queue whose elements are taken by a claim, and removed when they are done: each is delivered at least once.
+//! A queue with at-least-once delivery: a consumer claims an element, and removes it when it is done.
 //!
-//! It has the elements of `queue/`, and another way to take them. A claim is a lock for the element that lies beside the queue
-//! and is abandoned with the session of the one who has it: then the element is delivered again. It is removed in a
-//! transaction that fails unless the claim is held. So whoever loses its claim can't remove what another works on; and
-//! an answer that is lost is looked up while the claim is held, when nobody else removes the element.
+//! It has the elements of `queue/`, and another way to take them. A claim is a lock for the element, next to the
+//! queue. It ends with the consumer's session, and then the element is delivered again. The element is removed in a
+//! transaction that fails unless the claim is held. So a consumer that has lost its claim can't remove an element
+//! that another works on. After a lost reply, the outcome is looked up while the claim is held: no other consumer
+//! removes the element then.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -364,7 +365,7 @@ pub struct Delivery {
     client: Client,
     queue: Arc<str>,
     queue_version: i32,
-    /// What claims it.
+    /// The guard of its claim.
     pub(crate) guard: Arc<Guard>,
     path: String,
     data: Vec<u8>,

@@ -17,7 +17,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(500);
 /// More locks than this are looked at like all others.
 const MOST: usize = 256;
 
-/// What was told and is not looked at yet. Each message has a number: a gap means that one was lost.
+/// The messages that were not looked at yet. Each message has a number: a gap means that one was lost.
 #[derive(Default)]
 pub(super) struct Inbox {
     is_open: AtomicBool,
@@ -40,7 +40,7 @@ impl Inbox {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// A session has begun, whose messages are numbered anew.
+    /// A session has begun. Its messages are numbered from the start.
     pub(super) fn begin(&self, session: &str) {
         *self.told.lock() = Told { session: session.to_owned(), ..Told::default() };
     }

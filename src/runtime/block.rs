@@ -12,8 +12,8 @@ use parking::Parker;
 use crate::process::Process;
 
 thread_local! {
-    /// What this thread waits by, unless it does; and in which process. In a child of that, a thread which is
-    /// not there may have been inside of it.
+    /// The parker of this thread while it does not wait, and its process. In a child process it may not be used: a
+    /// thread that does not exist there may have been inside it.
     static IDLE: Cell<Option<(Process, Parker, Waker)>> = const { Cell::new(None) };
     /// The waker that futures are polled with on this thread while a thread blocks for them.
     static BLOCKED: Cell<*const ()> = const { Cell::new(ptr::null()) };

@@ -1,8 +1,8 @@
 //! The session driver: one thread for all clients of a process.
 //!
-//! It drives their sessions (`session.rs`) and the tasks in the background, and wakes those who wait
-//! for a time (`timer.rs`). Whatever may block, or is somebody else's code, runs on another thread
-//! (`offload.rs`), so that no client delays the heartbeats of another.
+//! It drives their sessions (`session.rs`) and the background tasks, and wakes timers (`timer.rs`).
+//! Code that may block, and foreign code, runs on another thread (`offload.rs`), so that no client
+//! delays the heartbeats of another.
 
 use std::future::Future;
 use std::io;

@@ -1,4 +1,4 @@
-//! A cell that holds the latest value and wakes those who wait for it to change.
+//! A cell with the latest value. A change wakes its waiters.
 
 use event_listener::{Event, EventListener};
 use parking_lot::Mutex;

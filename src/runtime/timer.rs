@@ -95,7 +95,7 @@ pub(crate) fn wakes(driver: Unparker) {
     TIMERS.lock().driver = Some(driver);
 }
 
-/// Wakes those whose time has come; gives when to look again. The driver's work.
+/// Wakes the timers that are due, and returns the time of the next look. The driver calls it.
 pub(crate) fn wake_due() -> Option<Instant> {
     loop {
         let mut timers = TIMERS.lock();
@@ -119,20 +119,20 @@ impl Timers {
         self.waiting.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// Wakes those whose time has come.
+    /// Wakes the timers that are due.
     #[cfg(test)]
     pub(crate) fn wake_due(&mut self, now: Instant) {
         self.take_due(now).into_values().for_each(Sleeper::wake);
     }
 
-    /// When the next comes of those for whom somebody waits by that waker, or by others than that.
+    /// The time of the next timer that is waited for with that waker, or with any other waker.
     #[cfg(test)]
     pub(crate) fn next_by(&self, waker: &std::task::Waker, is_that: bool) -> Option<Instant> {
         let mut wanted = self.waiting.iter().filter(|(_, sleeper)| sleeper.is(waker) == is_that);
         wanted.next().map(|((at, _), _)| *at)
     }
 
-    /// When the next comes of all.
+    /// The time of the next timer.
     #[cfg(test)]
     pub(crate) fn first(&self) -> Option<Instant> {
         self.next()

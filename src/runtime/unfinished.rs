@@ -1,4 +1,4 @@
-//! What the end of the process waits for, for a short time.
+//! Counts the work that the end of the process waits for, for a short time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -44,7 +44,7 @@ impl<T> Updates<T> {
         Updates { stream: Some(Box::pin(stream)), inherited: Some(inherited), process }
     }
 
-    /// What gives nothing in a child process.
+    /// A stream that gives nothing in a child process.
     pub(crate) fn silent_in_a_child(
         process: Process,
         stream: impl Stream<Item = T> + Send + 'static,

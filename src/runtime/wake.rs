@@ -86,10 +86,10 @@ impl Sleeper {
     }
 }
 
-/// Wakes everybody who listens. Listeners are polled through [`DeferredWake`].
+/// Wakes all listeners. They are polled through [`DeferredWake`].
 pub(crate) fn all(event: &Event) {
-    // An event that nobody listens to has taken no memory yet. The fence is the one that it would have made: whoever
-    // begins to listen after this finds what has changed.
+    // An event without listeners has taken no memory yet. The fence replaces the one that it would have made: a later
+    // listener sees the change.
     fence(Ordering::SeqCst);
     if event.total_listeners() > 0 {
         // An event wakes under a lock of its own, and a panic there would leave it broken for good.

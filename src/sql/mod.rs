@@ -1,5 +1,5 @@
-//! Stores that are SQL databases. What they keep is in `tables.rs`, and each step on that, as one transaction, in
-//! `steps.rs`; one file for each database says how it is reached, which clock it has, and what its errors mean.
+//! Stores that are SQL databases. `tables.rs` defines their tables, and `steps.rs` the steps, each one transaction. One
+//! file for each database has its connection, its clock and the meaning of its errors.
 
 mod dialect;
 #[cfg(feature = "mysql")]

@@ -31,7 +31,7 @@ const TOO_LATE: u16 = 1969;
 pub(crate) struct MySql {
     options: Opts,
     connection: Option<Conn>,
-    /// What stands before a statement that waits at a gate.
+    /// The prefix of a statement that waits at a gate.
     at_gate: &'static str,
     attempts: Attempts,
     /// A connection that is lost is lost with its step.
@@ -41,8 +41,8 @@ pub(crate) struct MySql {
 }
 
 impl MySql {
-    /// Connects to a server, and makes the tables where they are missing, which may take some seconds; it gives up when
-    /// the caller has.
+    /// Connects to a server, and creates missing tables. This may take some seconds. It ends early if the caller has
+    /// cancelled.
     pub(crate) fn open(
         address: &str,
         lease: Duration,
@@ -100,7 +100,7 @@ impl MySql {
         Ok(())
     }
 
-    /// Asks the server. A connection with an answer that may yet come is given up.
+    /// Asks the server. If the answer may still come, the connection is closed.
     fn run<T>(&mut self, work: impl FnOnce(&mut Conn) -> Result<T, Error>) -> Result<T, NoAnswer> {
         if !self.is_in_step {
             let refused = |failure| NoAnswer { failure, is_refusal: true };

@@ -36,8 +36,8 @@ pub(super) fn delete_session<D: Dialect>(database: &mut D, session: &str) -> Res
     paths.iter().try_for_each(|path| wake(database, path.text(0)?))
 }
 
-/// Ends the sessions whose time has passed, but for those that somebody else renews or ends in this moment. Gives
-/// whether there were any.
+/// Ends the expired sessions, except those that another client renews or ends at this moment. Returns whether there
+/// were any.
 pub(super) fn end_late<D: Dialect>(database: &mut D, now: i64) -> Result<bool, StepError> {
     let select = format!("SELECT id FROM zklock_session WHERE expires <= ?{}", D::UNLESS_LOCKED);
     let late = database.query(&select, &[now.into()])?;
@@ -54,8 +54,8 @@ pub(super) const IN_FRONT: &str =
 /// The lease of a session that comes back where there is no other, in nanoseconds: long rather than short.
 const LEASE: i64 = 60_000_000_000;
 
-/// The sessions of claims, of which somebody has deleted the row. A claim is made while its session's row is locked, and
-/// deleted together with it, so no step of ours leaves one.
+/// The sessions of claims without a session row, because someone has deleted that row. A claim is made while its
+/// session's row is locked, and deleted together with it. So no step of ours leaves such a claim.
 pub(super) fn orphans<D: Dialect>(
     database: &mut D,
     claims: &str,
@@ -105,8 +105,8 @@ pub(super) fn limit_of<D: Dialect>(database: &mut D, path: &str) -> Result<Optio
     database.query(select, &[path.into()])?.first().map(|found| found.small(0)).transpose()
 }
 
-/// Who holds, and who is next: reads little more than that. It need be no snapshot: claims before one that was read may
-/// end meanwhile, and none comes there.
+/// Reads the holders and the next waiter, and little more. It need not be a snapshot: claims before one that was read
+/// may end meanwhile, but none is added there.
 pub(super) fn front_of<D: Dialect>(database: &mut D, path: &str) -> Result<Front, StepError> {
     front_from(database, path, None)
 }

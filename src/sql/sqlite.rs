@@ -1,16 +1,17 @@
 //! A database file of SQLite: locks between the processes of one machine.
 //!
-//! Each step is a transaction that takes SQLite's write lock when it begins, so all steps of all processes are in one
-//! order, and the clock is read inside of it. What only looks is a snapshot, and ends nobody's session by that: a
-//! renewal may be under way that it does not see.
+//! Each step is a transaction that takes SQLite's write lock when it begins, and reads the clock inside. So all steps
+//! of all processes have one order. A read-only step sees a snapshot, so it ends no session: it would not see a renewal
+//! in flight.
 //!
-//! The **clock** is the machine's own since it was started: it goes on while the machine sleeps, and no setting of the time
-//! of day moves it. All processes of a machine have the same; which machine it is, and since which start, is
-//! written beside the sessions. Sessions by another clock are watched for their whole lease by our own before
-//! they are taken to be over; where one is renewed meanwhile, another machine uses the file, and it is refused.
+//! The **clock** counts from the start of the machine. It runs while the machine sleeps, and setting the time of day
+//! does not move it. All processes of a machine share it. The file records the machine and its start with the sessions.
+//! Sessions with another clock are watched for their whole lease, by our clock, before they count as ended. If one of
+//! them is renewed meanwhile, another machine uses the file, and the file is refused.
 //!
-//! Commits are not waited for to be on the disk: no process outlives a crash of the machine. Tokens have to: they begin,
-//! with each start of the machine and each new file, above all that can have been given before by the time of day.
+//! Steps do not wait until commits are on the disk, because no process outlives a crash of the machine. But tokens must
+//! grow even then. So after each start of the machine, and in each new file, they begin above all tokens that can have
+//! been given before, by the time of day.
 
 mod opening;
 

@@ -27,7 +27,8 @@ pub(super) enum Address {
 }
 
 impl Address {
-    /// Reads it, or says what is wrong with it. What is no address may have a password anywhere, so nothing of it is said.
+    /// Reads an address, or describes the fault. An invalid address may have a password anywhere, so the error shows
+    /// none of it.
     pub(super) fn parse(text: &str) -> Result<Address, String> {
         let Some((scheme, rest)) = text.split_once(':') else {
             return Err(format!("a store's address is {SCHEMES}"));

@@ -1,4 +1,4 @@
-//! What a store can do, and what it promises.
+//! The abilities and promises of a store.
 
 /// The abilities and promises of a store. A missing ability fails where it is used, with an error that names the
 /// alternative.
@@ -60,7 +60,7 @@ impl Capabilities {
         ..Capabilities::ZOOKEEPER
     };
 
-    /// What one server that keeps leases promises.
+    /// The promises of a single server with leases.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
     const SERVER: Capabilities = Capabilities {
         upgrades: false,

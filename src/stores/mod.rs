@@ -29,7 +29,7 @@ const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(86_400);
 
 per_process! {
-    /// What `local:` is.
+    /// The store at `local:`.
     static LOCAL: LocalStore = LocalStore::new();
 }
 
@@ -39,8 +39,8 @@ per_process! {
 /// No error shows a password.
 /// - `BAD_ARGUMENTS`: the address is invalid, or the feature of the store is not built in. The error says which.
 /// - ZooKeeper: as [`ClientOptions::connect`](crate::ClientOptions::connect).
-/// - A file: `BAD_ARGUMENTS` if it is no database, another machine uses it, it is on a file system without SQLite's
-///   shared memory, or this process was forked by one that has used SQLite. `NO_AUTH` if it is not writable.
+/// - A file: `BAD_ARGUMENTS` if it is no database, or another machine uses it, or its file system lacks SQLite's shared
+///   memory. Also if this process was forked by one that has used SQLite. `NO_AUTH` if it is not writable.
 /// - Redis, PostgreSQL or MariaDB: `NO_AUTH` if the server refuses the user or the password, or the user lacks a right.
 ///   `API_ERROR` if the server cannot be reached, or accepts no writes, for 3 s. `BAD_ARGUMENTS` if the database does
 ///   not exist, or has tables of another version.

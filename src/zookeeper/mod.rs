@@ -1,4 +1,4 @@
-//! What ZooKeeper has besides locks: znodes, their access control, transactions, watches, and sessions.
+//! The parts of ZooKeeper besides locks: znodes, their access control, transactions, watches, and sessions.
 //!
 //! A [`Client`](crate::Client) works with them, and its locks are kept there: see [`Client::lock`](crate::Client::lock).
 

@@ -1,4 +1,4 @@
-//! What it means for a lock when ZooKeeper refuses a request, or shows that there can be no lock.
+//! Turns ZooKeeper's refusals, and reasons why there can be no lock, into the errors of a lock.
 
 use crate::error::{Code, Error, Result};
 use crate::lock::LockError;
@@ -97,7 +97,7 @@ pub(super) fn not_released(path: &str, error: Error) -> LockError {
     }
 }
 
-/// Of a transaction whose first operations are so many checks of locks.
+/// The error of a transaction that begins with `checks` checks of locks.
 pub(super) fn not_written(path: &str, checks: usize, error: Error) -> LockError {
     match error.code() {
         Code::SESSION_EXPIRED => LockError::not_held(path, LostReason::Session),

@@ -1,4 +1,4 @@
-//! What all acquires of a lock have in common.
+//! The settings that all acquires of a lock share.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What is bound, and how: the one description behind the checked-in bindings, the feature
-//! `buildtime-bindgen` and the test that compares the two.
+//! Configures bindgen, for the checked-in bindings, for the feature `buildtime-bindgen`, and for the test
+//! that compares the two.
 
 use std::path::Path;
 

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
-/// What a user may set. Each may also carry the target in front, as in
-/// `X86_64_UNKNOWN_LINUX_GNU_ZOOKEEPER_DIR`, and then wins over the plain one.
+/// The variables that a user may set. Each may have the target as a prefix, as in
+/// `X86_64_UNKNOWN_LINUX_GNU_ZOOKEEPER_DIR`, and then overrides the plain one.
 pub const VARIABLES: [&str; 3] = [DIR, INCLUDE_DIR, LIB_DIR];
 const DIR: &str = "ZOOKEEPER_DIR";
 const INCLUDE_DIR: &str = "ZOOKEEPER_INCLUDE_DIR";

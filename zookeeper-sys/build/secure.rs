@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What is compiled in the place of `src/zookeeper.c` where either is wanted.
+/// The file that is compiled instead of `src/zookeeper.c` if either is wanted.
 pub const CLIENT: &str = "build/secure_client.c";
 
-/// What the C client has beside plain connections.
+/// The kinds of secure connections that the C client supports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Secure {
     pub tls: bool,
@@ -15,12 +15,13 @@ pub struct Secure {
 }
 
 impl Secure {
-    /// What the features ask for.
+    /// The kinds that the features ask for.
     pub fn wanted() -> Secure {
         Secure { tls: cfg!(feature = "tls"), sasl: cfg!(feature = "sasl") }
     }
 
-    /// What the library in this file offers: the names of its functions stand in it, shared or archive.
+    /// The kinds that the library in this file offers. A shared library and an archive contain the names of their
+    /// functions.
     pub fn of_library(library: &Path) -> Result<Secure, String> {
         let bytes = fs::read(library).map_err(|error| format!("{}: {error}", library.display()))?;
         let has = |name: &str| {

@@ -1,7 +1,7 @@
 //! TLS and SASL of the C client: whether it has them, and what it declares for them.
 //!
-//! The header declares these only to programs that say what the library was built with. What is declared
-//! here exists only where the library that is linked has it.
+//! The header declares these only to programs that define how the library was built. The declarations here
+//! exist only if the linked library has the functions.
 
 /// Whose TLS or SASL it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,8 +46,8 @@ mod declared {
 
     use crate::bindings::{clientid_t, log_callback_fn, watcher_fn, zhandle_t};
 
-    /// The certificates of a handle, of which all is copied: files in PEM form, and the key's password, which is
-    /// empty where it has none.
+    /// The certificates of a handle: files in PEM form, and the key's password, which is empty if there is none. All
+    /// of it is copied.
     #[cfg(any(zookeeper_sys_tls = "own", zookeeper_sys_sasl = "own"))]
     #[repr(C)]
     #[allow(non_camel_case_types)]
@@ -59,7 +59,8 @@ mod declared {
         pub verify_host: c_int,
     }
 
-    /// What names and passwords are asked for: ends with one whose `id` is 0. It has to live as long as the handle.
+    /// A function that gives SASL a name or a password. An array of them ends with the `id` 0, and has to live as long
+    /// as the handle.
     #[cfg(zookeeper_sys_sasl)]
     #[repr(C)]
     #[allow(non_camel_case_types)]

@@ -123,8 +123,8 @@ impl<T> Course<T> {
         Some(self.ended.lock().take().unwrap_or_else(|| Err(cancelled())))
     }
 
-    /// If it has ended, it has ended by being given up: drops what it gave, whose release is a duty of its own. Others
-    /// need not wait for the callback thread then, which may be waiting for them.
+    /// If the attempt has ended, cancels it afterwards: drops its result, and the release of that is a separate duty.
+    /// Then no thread has to wait for the callback thread, which may itself be waiting for that thread.
     fn give_up(&self) {
         let ended = self.ended.lock().as_mut().map(|ended| mem::replace(ended, Err(cancelled())));
         if let Some(ended) = ended {
@@ -311,7 +311,7 @@ pub(super) fn with_guard(
     }
 }
 
-/// What guards on that session are to the program.
+/// Turns guards on that session into the program's objects.
 pub(super) fn guards_of(
     shared: &Arc<Shared>,
 ) -> impl FnOnce(Guard) -> Box<zkl_guard> + Send + use<> {

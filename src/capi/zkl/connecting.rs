@@ -10,7 +10,7 @@ use crate::sasl::Sasl;
 use crate::stores::StoreOptions;
 use crate::tls::Tls;
 
-/// A time in milliseconds, of which 0 means the default.
+/// A time in milliseconds; 0 means the default.
 fn millis(function: &'static str, name: &str, value: c_int) -> Result<Option<Duration>, Failure> {
     match u64::try_from(value) {
         Ok(0) => Ok(None),
@@ -130,7 +130,7 @@ fn common(
     Ok(built)
 }
 
-/// How to work on a handle of the program's, most of which the handle itself says.
+/// The options for adopting a handle of the program. The handle itself determines most settings.
 ///
 /// # Safety
 /// As [`connecting`].

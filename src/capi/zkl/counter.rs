@@ -98,10 +98,9 @@ pub extern "C" fn zkl_counter_get(
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING: the outcome is unknown. The session ended before it could be
-/// looked up, no server was reached for long, the servers allow no znodes under /zklock/receipts, or the time has
-/// passed. ZBADVERSION: other clients were faster a hundred times; nothing was done. Otherwise as zkl_counter_get;
-/// nothing was done.
+/// ZOK. ZCONNECTIONLOSS, ZOPERATIONTIMEOUT and ZCLOSING: the outcome is unknown. The session ended before the look-up,
+/// no server was reached in time, the servers allow no znodes under /zklock/receipts, or the time is up. ZBADVERSION:
+/// other clients were faster a hundred times; nothing was done. Otherwise as zkl_counter_get; nothing was done.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_counter_set(
     counter: Option<&zkl_counter>,

@@ -64,7 +64,7 @@ fn boxed(entered: Entered, shared: Arc<Shared>) -> *mut zkl_entered {
     Box::into_raw(Box::new(zkl_entered { entered: Mutex::new(entered), shared }))
 }
 
-/// What the program gives up, to end it; one of another process is freed.
+/// The participation that the program hands over to end it. One inherited from another process is freed.
 fn leaving(
     function: &'static str,
     entered: Option<Box<zkl_entered>>,

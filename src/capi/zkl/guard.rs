@@ -35,7 +35,7 @@ pub const ZKL_LOST: c_int = 4;
 /// A lock that is held; see zkl_lock_acquire.
 #[allow(non_camel_case_types)]
 pub struct zkl_guard {
-    /// Taken out by the release. A hand-over that is under way has it, too, and so has a delivery that it belongs to.
+    /// `None` after the release. Shared with a hand-over in progress, and with the delivery that it belongs to.
     guard: Option<Arc<Guard>>,
     /// The path of each lock, and its token: one, but of a multi-lock.
     pub(super) locks: Vec<(CString, i64)>,
@@ -79,13 +79,13 @@ impl zkl_guard {
         }
     }
 
-    /// What it holds, if it was not given up.
+    /// The guard, unless the program has released or freed it.
     pub(super) fn held(&self, name: &str) -> Result<&Arc<Guard>, Failure> {
         let given_up = || format!("{name}: the guard is given up");
         self.guard.as_ref().ok_or_else(|| Failure::new(codes::ZKL_NOT_HELD, given_up()))
     }
 
-    /// The program gives the guard up: it is notified of nothing any more, and its descriptors are closed.
+    /// Ends the program's use of the guard: no more notifications, and its descriptors are closed.
     pub(super) fn give_up(&mut self) -> Option<Arc<Guard>> {
         self.is_over.store(true, Ordering::Release);
         self.loss_fd.close();
@@ -98,7 +98,7 @@ impl zkl_guard {
     }
 }
 
-/// Releases what a guard has held. Who has handed it over before has released it.
+/// Releases a guard. After a hand-over it is released already.
 pub(super) fn released(held: Arc<Guard>) -> Pending<(), LockError> {
     if held.lost().get() == Some(LostReason::Released) {
         return ready(Ok(()));

@@ -185,7 +185,7 @@ pub extern "C" fn zkl_lock_try(
     })
 }
 
-/// Somebody is ahead of one who tries.
+/// The failure of a try when another claim is ahead.
 pub(super) fn taken(path: &str) -> Failure {
     Failure::new(codes::ZKL_TAKEN, format!("acquire {}: it is taken", path.escape_debug()))
 }

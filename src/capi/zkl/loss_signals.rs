@@ -37,7 +37,7 @@ pub(super) fn reason_number(reason: Option<LostReason>) -> c_int {
 pub(super) struct Notice {
     pub(super) signal: LostSignal,
     pub(super) lost: unsafe extern "C" fn(c_int, *mut c_void),
-    /// Whether the program has given up the guard: it is notified of nothing any more.
+    /// Whether the program has released or freed the guard. It gets no notification any more.
     pub(super) is_over: Arc<AtomicBool>,
     pub(super) pending: Option<(Line, Userdata)>,
 }
@@ -126,7 +126,7 @@ mod tests {
         TOLD.store(reason, Ordering::SeqCst);
     }
 
-    /// What a function of the API puts into its place.
+    /// The output of a function of the API.
     fn made<T>(make: impl FnOnce(Option<&mut MaybeUninit<T>>) -> c_int) -> T {
         let mut place = MaybeUninit::uninit();
         assert_eq!(make(Some(&mut place)), 0);

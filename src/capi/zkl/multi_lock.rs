@@ -44,7 +44,7 @@ impl zkl_multi_lock {
     }
 }
 
-/// A guard whose locks are in the order in which they were given.
+/// A guard with its locks in the order of the program's paths.
 fn boxed(guard: Guard, shared: Arc<Shared>, places: &[usize]) -> Box<zkl_guard> {
     let mut guard = zkl_guard::boxed(guard, shared);
     let by_path = std::mem::take(&mut guard.locks);

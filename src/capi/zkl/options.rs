@@ -152,8 +152,7 @@ const ABSURD: usize = 4096;
 /// A copy of the program's options; `None` for null.
 ///
 /// # Safety
-/// `options` is null, or points to `size` bytes that stay unchanged during the call, the first of
-/// which are `size`.
+/// `options` is null, or points to `size` bytes that stay unchanged during the call and begin with `size`.
 pub(super) unsafe fn read<T: Options>(
     function: &'static str,
     options: *const T,

@@ -16,7 +16,7 @@ use crate::stores::Store;
 /// The state that a client and its locks share.
 pub(super) struct Present {
     sessions: RwLock<Sessions>,
-    /// How it adopts; `None` of a client with sessions of its own.
+    /// The options for adopting handles; `None` if the client opens its sessions itself.
     adopting: Option<ClientOptions>,
     /// Asked before anything is locked: another thread may have been inside at a fork.
     process: Process,
@@ -54,7 +54,7 @@ impl Present {
         before.chain([Arc::clone(&sessions.present)]).collect()
     }
 
-    /// Goes on with another handle. What was made on the one before stays there.
+    /// Continues on another handle. Objects made on the previous handle stay there.
     pub(super) fn follow(&self, function: &'static str, next: Adopted) -> Result<(), Failure> {
         let Some(adopting) = &self.adopting else {
             let why = "the client has sessions of its own, and opens the next one by itself";

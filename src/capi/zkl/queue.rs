@@ -38,7 +38,7 @@ pub struct zkl_queue {
 pub struct zkl_delivery {
     /// Taken out when it is done.
     delivery: Option<Delivery>,
-    /// What claims it.
+    /// The guard of the element's claim.
     guard: zkl_guard,
     path: CString,
 }
@@ -68,7 +68,7 @@ impl zkl_delivery {
         Box::new(zkl_delivery { delivery: Some(delivery), guard, path })
     }
 
-    /// Begins to remove the element: its guard is given up, and its claim goes with that.
+    /// Begins to remove the element. The program's guard ends now, the claim with the removal.
     fn done(&mut self) -> Option<Pending<(), LockError>> {
         // Before that, so that nobody else has the claim.
         drop(self.guard.give_up());
@@ -323,7 +323,7 @@ pub extern "C" fn zkl_delivery_guard(delivery: Option<&zkl_delivery>) -> Option<
     delivery.map(|delivery| &delivery.guard)
 }
 
-/// What the program gives up, to end it; one of another process is freed.
+/// The delivery that the program hands over to end it. One inherited from another process is freed.
 fn ending(
     function: &'static str,
     delivery: Option<Box<zkl_delivery>>,

@@ -93,10 +93,10 @@ pub unsafe extern "C" fn zkl_lock_break_hold(
     })
 }
 
-/// Registers `requested`, which zklock calls on the client's callback thread each time another client asks for a
-/// release (as zkl_lock_request_release and `zklock ask` do), and at once if one has asked already. Requests do not end
-/// the hold. For `finalizer`, for what `requested` may do, and for the end of the guard, the rules of zkl_guard_on_lost
-/// apply.
+/// Registers `requested`. zklock calls it on the client's callback thread each time another client asks for a release,
+/// as zkl_lock_request_release and `zklock ask` do. If a client has asked already, zklock calls it at once. Requests do
+/// not end the hold. For `finalizer`, for what `requested` may do, and for the end of the guard, the rules of
+/// zkl_guard_on_lost apply.
 ///
 /// Any thread, callbacks included; does not block.
 ///

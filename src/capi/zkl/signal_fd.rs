@@ -14,7 +14,7 @@ use crate::scarcity;
 
 /// A descriptor that becomes readable when it is signalled.
 pub(super) struct SignalFd {
-    /// The program's end and ours; empty once its owner is given up.
+    /// The program's end and ours; `None` after the program has released or freed the owner.
     ends: Mutex<Option<(UnixStream, UnixStream)>>,
 }
 

@@ -19,7 +19,7 @@ use crate::runtime::{Latest, Updates, wake};
 #[allow(non_camel_case_types)]
 pub struct zkl_watch {
     is_over: Arc<Latest<bool>>,
-    /// Taken away by whoever frees it: then nothing has the client any more when that returns.
+    /// The free function takes it away, so that nothing keeps the client after it returns.
     updates: Arc<dyn Source>,
     shared: Arc<Shared>,
 }

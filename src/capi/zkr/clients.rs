@@ -54,15 +54,15 @@ pub(super) unsafe fn client_and_line_for(
     unsafe { serve(function, zh, both) }
 }
 
-/// The clients whose handles can be used.
+/// The clients that are still attached to their handles.
 fn attached() -> MutexGuard<'static, HashMap<usize, Served>> {
     let mut clients = CLIENTS.lock();
     clients.retain(|_, served| served.client.is_attached());
     clients
 }
 
-/// What `take` takes of the client on a handle. All of it at once: a client that does not work yet is
-/// gone from the table as soon as another thread looks for its own.
+/// The result of `take` for the client on a handle. `take` must get everything in one call: another
+/// thread's look-up removes a client from the table if it does not work yet.
 ///
 /// # Safety
 /// As [`client_for`].

@@ -1,8 +1,8 @@
 //! The `pthread_mutex_t` in the recipes' structs. The recipes locked it; here it holds a mark.
 //!
-//! A struct may be copied and thrown away by its program, so it holds no pointer of ours, but a number
-//! that a copy has too. The number says which process has initialised the struct, so that a child does
-//! not take up what its parent works with.
+//! A program may copy a struct and discard it, so it holds a number instead of a pointer. Copies have the
+//! same number. It names the process that initialised the struct, so a child process does not use its
+//! parent's objects.
 
 use std::cell::Cell;
 
@@ -42,7 +42,7 @@ impl Pmutex {
         self.magic.set([0; 8]);
     }
 
-    /// Whether another process has marked it, of which this is a child.
+    /// Whether a parent process has marked it.
     pub(super) fn is_inherited(&self) -> bool {
         self.is_marked() && self.number() >> BITS_BELOW_PROCESS != tagged(0) >> BITS_BELOW_PROCESS
     }

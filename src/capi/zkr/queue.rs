@@ -146,8 +146,8 @@ pub unsafe extern "C" fn zkr_queue_offer(
 /// Reads the oldest element without taking it.
 ///
 /// # Safety
-/// `queue` as for [`zkr_queue_offer`]; `buffer_len` is null or points to an int, `buffer` is null or
-/// has room for as many bytes as that says, and nobody else uses the two during the call.
+/// `queue` as for [`zkr_queue_offer`]. `buffer_len` is null or points to an int. `buffer` is null or has
+/// room for that many bytes. No other thread uses the two during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkr_queue_element(
     queue: *mut zkr_queue,

@@ -36,7 +36,7 @@ struct Taken {
     /// The C client's watches on each path, also those that nobody waits for any more.
     by_path: HashMap<Arc<str>, Kinds>,
     bytes: usize,
-    /// For watches whose replies are to come.
+    /// Reserved for watches that wait for the reply to their request.
     reserved: usize,
 }
 

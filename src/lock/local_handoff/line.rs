@@ -1,8 +1,8 @@
 //! The threads and tasks of one process that take turns with one claim, first come, first served.
 //!
-//! A [`Turn`] is the right to act for all of them: to acquire, to hold, to release. There is one at a time. Wherever it is
-//! dropped, it goes to the next waiter with what it has. So a waiter that gives up while it acquires leaves its claim's
-//! place in the queue to the next, and nothing has to be cleaned up.
+//! A [`Turn`] is the right to act for all of them: to acquire, to hold, to release. There is one at a time. Wherever it
+//! is dropped, it passes to the next waiter, along with its claim. So a cancelled acquire leaves its place in the
+//! store's queue to the next waiter, and needs no cleanup.
 
 use std::collections::VecDeque;
 use std::future::Future;

@@ -72,15 +72,15 @@ impl Lock {
     ///
     /// The turns of one round share one claim and so one [`fencing_token`](Guard::fencing_token); [`turn`](Guard::turn)
     /// counts them. To reject late writes of the same process, a store must compare both. If the claim is lost, the
-    /// clone whose turn it is loses the lock, and the next one acquires it again. [`contenders`](Lock::contenders) does
+    /// clone that holds it loses the lock, and the next one acquires it again. [`contenders`](Lock::contenders) does
     /// not show waiters within the process.
     ///
     /// Only clones of the returned lock take turns, with any [label](Lock::label). A claim has the label of the clone
     /// that made it. A lock that several may hold (of readers, or a semaphore) is held by one clone at a time.
     ///
     /// # Cancel safety
-    /// Dropping an acquire gives up its place in the line of this process. If that acquire was making the claim, the
-    /// next one takes the claim over and keeps its place in the store's queue.
+    /// Dropping an acquire loses its place in the line of this process. If that acquire was making the claim, the next
+    /// one takes the claim over and keeps its place in the store's queue.
     #[must_use]
     pub fn local_handoff(self, handoff: LocalHandoff) -> Lock {
         let (stored, line, process) = (self.shared(), Arc::default(), Process::this());

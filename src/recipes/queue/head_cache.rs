@@ -1,10 +1,9 @@
 //! A cache of a queue's head: the numbers of its oldest elements, as of a listing.
 //!
-//! Elements that are added get later numbers, so a long queue need not be listed for each element:
-//! the oldest is the first of the known ones that still exists. That holds for one incarnation of
-//! the queue's znode, because the next one counts from zero again, and as long as nobody creates an
-//! element under a number of his choice (puts one back, say). So what is known is bound to the
-//! znode's czxid and to the count of its creates:
+//! New elements get higher numbers, so a long queue need not be listed for each element: the oldest is
+//! the first known one that still exists. This has two exceptions. A recreated queue counts from zero
+//! again. And a client may create an element under a number of its choice, for example to put one back.
+//! So the cache is bound to the znode's czxid and to the count of its creates:
 //! - Another czxid: all of it is forgotten.
 //! - A short queue is listed together with the reading of its first elements.
 //! - Of a long queue the stat is read together with them. Where something was created since the
@@ -42,11 +41,10 @@ const NAMES_PER_MISS: usize = 64;
 /// How many elements are read at once, at most.
 const AT_ONCE: usize = 16;
 /// How many numbers are kept.
-const ADOPTED_HERE: usize = 4096;
+const KEPT: usize = 4096;
 
 impl HeadCache {
-    /// The oldest known numbers: as many as are likely to be needed until one is found whose element
-    /// is still there.
+    /// The oldest known numbers: as many as are likely to be needed to find an element that still exists.
     pub(super) fn oldest(&self) -> Vec<i32> {
         self.numbers.iter().take((self.gone + 1).min(AT_ONCE)).copied().collect()
     }
@@ -65,7 +63,7 @@ impl HeadCache {
     pub(super) fn listed(&mut self, stat: &Stat, numbers: &[i32]) {
         self.czxid = stat.czxid;
         self.creates = creates(stat);
-        self.numbers = numbers.iter().take(ADOPTED_HERE).copied().collect();
+        self.numbers = numbers.iter().take(KEPT).copied().collect();
         self.listed = numbers.len();
         self.asked = 0;
     }

@@ -31,8 +31,8 @@
 //! that leave no room for one in a request: then a reply that is lost is an outcome that is unknown.
 //!
 //! # Names that come again
-//! An element's name and version are no identity. A queue whose znode is deleted and recreated counts
-//! from zero again, and anybody can put an element back under its old name. So nothing that was
+//! An element's name and version are no identity. A recreated queue counts from zero again, and any
+//! client can put an element back under its old name. So nothing that was
 //! known of one znode is believed of another (`head_cache.rs`). A removal names the version of the queue's znode, which is
 //! random where we made it. It is not sent again before another look at the element's czxid. One hazard is left: others
 //! made the znode twice, with the same version, and the first request of a removal is delayed in between.

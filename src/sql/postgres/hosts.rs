@@ -28,8 +28,7 @@ pub(super) async fn connect(config: &Config, limit: Duration) -> Result<Connecte
     connected
 }
 
-/// The address, once for each of its hosts. An address whose hosts and ports do not match is left to the driver, which
-/// says so.
+/// The address, once for each of its hosts. If the numbers of hosts and ports do not match, the driver reports that.
 fn each_host(config: &Config) -> Vec<Config> {
     let (names, addresses, ports) =
         (config.get_hosts(), config.get_hostaddrs(), config.get_ports());

@@ -1,5 +1,5 @@
-//! The thread that hears when others have changed something. Whoever waits looks by itself as well, so nothing depends on
-//! it: a pooler that lends connections for a transaction brings no word.
+//! The thread that receives notifications of changes. Waiters also poll, so nothing depends on it. Through a pooler
+//! that lends connections per transaction, no notifications arrive.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -18,12 +18,12 @@ use crate::threads;
 /// How often it finds out whether anybody wants to know yet, and tries to connect again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// What the thread has heard.
+/// The notifications that the thread has received.
 #[derive(Default)]
 pub(super) struct Heard {
-    /// The session of those who wait here.
+    /// The session that waits here.
     session: Mutex<String>,
-    /// Whether the server would say so.
+    /// Whether the server sends notifications.
     is_heard: AtomicBool,
     has_word: AtomicBool,
 }

@@ -22,12 +22,12 @@ const NANOS_A_TOKEN: u128 = 1_024;
 /// So many claims can be made at most that a crash of the machine costs: those of its last seconds.
 const LOST_TOKENS: i64 = 1 << 20;
 
-/// What a process has used SQLite for.
+/// Marks a process that has used SQLite.
 static USED: PerProcess<()> = PerProcess::new(|| ());
 
 impl Sqlite {
-    /// Opens a database file, and makes it where there is none. It may wait for as long as a lease; it gives up when the
-    /// caller has.
+    /// Opens a database file, and creates it if there is none. It may wait for as long as a lease. It ends early if the
+    /// caller has cancelled.
     pub(crate) fn open(
         file: &Path,
         is_given_up: &dyn Fn(&str) -> bool,
@@ -188,8 +188,8 @@ fn sessions(transaction: &Transaction<'_>) -> Result<Vec<Theirs>, StepError> {
     found.collect::<Result<_, _>>().map_err(not_done)
 }
 
-/// Has tokens go on above all that can have been given: by the time of day where the file is new, and where the machine
-/// was started anew, which may have cost the last commits, above those too.
+/// Raises the next token above all that can have been given. In a new file the time of day decides. A restart of the
+/// machine may have lost the last commits, so the tokens that these may have given are skipped too.
 fn raise_tokens(transaction: &Transaction<'_>) -> Result<(), StepError> {
     let last = "SELECT seq FROM sqlite_sequence WHERE name = 'zklock_claim'";
     let last = transaction.query_row(last, [], |row| row.get::<_, i64>(0));

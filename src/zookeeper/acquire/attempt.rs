@@ -182,7 +182,7 @@ impl Attempt {
     }
 }
 
-/// What stands where a claim may be.
+/// The znode at a place where a claim may be.
 pub(crate) enum Ahead {
     /// A claim, by the transaction that made it; how often its data was set; whether its release will be announced;
     /// and so that is where ours stands.

@@ -105,8 +105,8 @@ pub(super) async fn make_directory(spec: &Spec, session: &TrustedSession) -> Res
 /// The pause before another number is asked for when it was not the last one that was given twice.
 const BEFORE_ANOTHER_NUMBER: Duration = Duration::from_millis(10);
 
-/// The directory's counter is at its end: the server has given a number again whose claim is still
-/// there. Until that has gone there is no claim to be had; whoever is first then gets it.
+/// The directory's counter is at its end: the server has given a number again while its claim still
+/// exists. No client can claim until that claim is gone. Then the first to try gets the number.
 pub(super) async fn wait_for_the_last_number(
     attempt: &mut Attempt,
     session: &TrustedSession,

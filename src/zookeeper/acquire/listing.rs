@@ -5,9 +5,9 @@ use crate::zookeeper::name;
 
 /// Claims are children whose names end in a sequence number; others are ignored.
 ///
-/// Sequence numbers are serial numbers: after the largest comes the smallest, and of two that are less
-/// than half the circle apart the one behind is the earlier. Compared pair by pair, numbers from all
-/// around the circle have no order at all; distances from one of them have.
+/// Sequence numbers are serial numbers: after the largest comes the smallest. Of two numbers less than
+/// half the circle apart, the one behind is earlier. Pairwise comparison gives no order for numbers from
+/// all around the circle. Their distances from one of them do.
 pub(crate) struct Listing {
     claims: Vec<Claim>,
     /// The first child that was listed, from which the order of all is measured.
@@ -52,7 +52,7 @@ impl Listing {
         })
     }
 
-    /// Of two, one of which is in the place of another claim: whether `other` is before `own`.
+    /// Whether `other` is before `own`, if one of the two is in the place of another claim; otherwise `None`.
     pub(crate) fn is_placed_before(&self, other: &str, own: &str) -> Option<bool> {
         let [placed, also] = [other, own].map(name::is_in_anothers_place);
         let in_turn = |name| name::number_in_turn(name).is_some();

@@ -117,8 +117,8 @@ async fn change_hold(
     Ok(ClaimStatus::Again)
 }
 
-/// Watches the nearest claim before ours. Only it: when it goes, the next is looked up again, so a
-/// waiter that gives up hands nothing over by its going.
+/// Watches the nearest claim before ours, and no other. When it is deleted, the next one is looked up. So
+/// a cancelled waiter hands the lock to nobody.
 async fn wait_behind<'a>(
     attempt: &mut Attempt,
     session: &TrustedSession,
@@ -164,11 +164,11 @@ async fn watch_claim(
     Ok(watched.unwrap_or(Some(ClaimStatus::Again)))
 }
 
-/// The claims that were made before ours, nearest first, where numbers do not tell: by the
-/// transactions that made them. `None` if ours is not there, but another by its name perhaps.
+/// The claims that were made before ours, nearest first, if numbers do not show the order. The order is that of the
+/// transactions that made them. `None` if ours is gone, even if another claim has its name.
 ///
-/// Where one of two is in the place of another claim, its number tells, which was given in turn: so it is before those
-/// whose number was not.
+/// A claim in the place of another has a number that was given in turn. It comes before claims with numbers out of
+/// turn.
 async fn made_before<'a>(
     session: &TrustedSession,
     directory: &str,

@@ -65,7 +65,7 @@ async fn abandon(attempts: &mut [Attempt]) {
     }
 }
 
-/// Submits the transaction. Each claim gets a reply of its own.
+/// Submits the transaction. Each claim gets its own reply.
 fn send(attempts: &mut [Attempt], session: &TrustedSession) {
     let mut ops: Vec<Op> = Vec::with_capacity(attempts.len());
     let mut replies = Vec::with_capacity(attempts.len());

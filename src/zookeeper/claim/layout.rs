@@ -11,8 +11,8 @@ use crate::zookeeper::spec::Spec;
 #[derive(Clone)]
 pub(crate) enum NodeLayout {
     At(Arc<str>),
-    /// It is a child of the lock's path, which the transaction `created` has made. The server gives its number, or it has
-    /// that of the claim whose `place` it takes.
+    /// It is a child of the lock's path, which the transaction `created` has made. The server gives its number, or it
+    /// takes the number `place` of another claim.
     Under {
         directory: Arc<str>,
         naming: Naming,

@@ -1,7 +1,7 @@
-//! Finds the claims whose creation was not answered.
+//! Finds the claims that were created without an answer.
 //!
-//! A claim is known by the uuid in its data, so claims have to be read to be found. One look-up does
-//! that for all claims of a session in a directory.
+//! The uuid in its data identifies a claim, so claims have to be read to be found. One look-up reads all
+//! claims of a session in a directory.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! One claim to a lock: the node that stands for it, from before it is created until it is gone.
 //!
-//! However the owner goes (success handed on, an error, a deadline, a dropped future), a claim that
-//! was not taken over is deleted when it is dropped, also when nobody knows yet whether, or under
-//! what name, it exists.
+//! Dropping a claim deletes it, unless a guard has taken it over. This holds for every end of its owner:
+//! an error, a deadline, a dropped future. It holds even while it is unknown whether the claim exists, or
+//! under what name.
 
 mod layout;
 pub(super) mod lookup;
@@ -108,7 +108,7 @@ impl Claim {
         }
     }
 
-    /// Sets the number of the claim whose place it takes. `None`: the end of the queue.
+    /// Puts the claim in the place of the one with this number. `None`: at the end of the queue.
     pub(super) fn take_place(&mut self, number: Option<i32>) {
         if let NodeLayout::Under { place, .. } = &mut self.search.layout {
             *place = number;

@@ -1,9 +1,9 @@
-//! Claims of two znodes, for which every library waits that has locks on one path: kazoo as it comes looks for one name,
-//! all others for another.
+//! Claims of two znodes, so that every other library's locks on the path wait for them. kazoo in its default form looks
+//! for one name, all others for another.
 //!
-//! One transaction makes both, so their numbers follow each other: whoever is earlier than one is earlier than both.
-//! The second is called so that Curator, which orders what it does not know by the whole name, puts it behind all
-//! claims. Both have the same data, and the same czxid.
+//! One transaction makes both, so their numbers are consecutive: a claim earlier than one is earlier than both. Curator
+//! orders unknown names as whole strings. The second name is chosen so that Curator puts it behind all claims. Both
+//! have the same data and the same czxid.
 
 use super::lookup;
 use crate::client::{Created, Op, OpResult, TrustedSession};
@@ -14,7 +14,7 @@ use crate::zookeeper::name;
 const SECOND: &str = "_zl-";
 const KAZOO: &str = "-__lock__";
 
-/// What the second znode is called before the server appends the number.
+/// The name of the second znode, before the server appends the number.
 pub(crate) fn second_prefix(directory: i64) -> String {
     format!("{SECOND}{directory:x}{KAZOO}")
 }

@@ -1,4 +1,4 @@
-//! What a claim's node says of its owner.
+//! The data of a claim's znode, which describe its owner.
 //!
 //! The data is text: `zklock/1` and the claim's uuid on the first line, then `key=value` lines.
 //! Anyone can read it with any ZooKeeper client.
@@ -83,7 +83,7 @@ pub(crate) fn token(path: &str, data: &[u8], stat: &Stat) -> i64 {
     token.and_then(|token| i64::from_str_radix(token, 16).ok()).unwrap_or(stat.czxid)
 }
 
-/// Reads a claim's node, whoever wrote it.
+/// Reads a claim's znode, even if another library wrote it.
 pub(crate) fn read(path: String, data: &[u8], stat: &Stat) -> Contender {
     let token = token(&path, data, stat);
     let (session, since) = (stat.ephemeral_owner, created_at(stat));

@@ -53,9 +53,9 @@ impl Search {
         Ok((claims, ends))
     }
 
-    /// Of the nodes whose data somebody has replaced, those that are no claim of this client must have
-    /// been made by a create that was not answered, ours perhaps. They are deleted, as nobody would
-    /// ever release them; who has lost one claims again.
+    /// Handles our session's znodes with foreign data. One that is no claim of this client comes from a
+    /// create without an answer, perhaps ours. It is deleted, because nobody would ever release it. The
+    /// acquire that loses it claims again.
     fn delete_nameless(&self, session: &TrustedSession, found: &lookup::Found) -> Result<Ends> {
         let mut nobodys = Vec::new();
         for (path, czxid) in &found.nameless {

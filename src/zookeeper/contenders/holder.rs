@@ -8,8 +8,8 @@ use crate::runtime::Timer;
 use crate::zookeeper::refusal::found;
 use crate::zookeeper::spec::LockSpec;
 
-/// The holder, as soon as that is not the one whose claim has this token: `Some(None)` is nobody. `None`: as soon as
-/// it is known.
+/// Waits until the holder differs from `seen`, and returns it. In `seen`, `Some(token)` is the holder with that token,
+/// `Some(None)` is no holder, and `None` returns the holder at once.
 pub(crate) async fn other_than(
     lock: &LockSpec,
     seen: Option<Option<i64>>,

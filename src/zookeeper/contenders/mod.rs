@@ -14,7 +14,7 @@ use super::spec::LockSpec;
 use crate::client::{TrustedSession, Znode};
 use crate::lock::{Contender, Kind, LockError, Strategy};
 
-/// The holder and those who wait, as far as they can be seen, up to that number.
+/// The holder and the visible waiters, at most `number` of them.
 pub(super) async fn first(
     lock: &LockSpec,
     session: &TrustedSession,

@@ -1,7 +1,7 @@
-//! What others want of holders: lines in the data of a znode that they read, each with the token of the claim that is
-//! meant.
+//! The requests of other clients to holders: lines in the data of a znode that holders read. Each line names the token
+//! of its claim.
 //!
-//! The znode is the claim, which its holder watches for its deletion anyway. Where nobody else may write to that
+//! The znode is the claim, which its holder watches for deletion anyway. If no other client may write to the claim
 //! (`announced.rs`), it is the directory of the claims.
 
 use std::time::Duration;
@@ -42,13 +42,13 @@ fn is_ours(line: &str) -> bool {
     line.starts_with(ASKED) || line.starts_with(BROKEN)
 }
 
-/// The lines of such data, for whoever writes something else there.
+/// The request lines of such data, to be kept when other data are written there.
 pub(crate) fn lines(data: &[u8]) -> String {
     let text = std::str::from_utf8(data).unwrap_or_default();
     text.lines().filter(|line| is_ours(line)).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// What is wanted of the holder with that token: where both are there, that its hold is broken.
+/// The request to the holder with that token. If its hold is both asked for and broken, the break.
 pub(crate) fn of(data: &[u8], token: i64) -> Option<Revocation> {
     let text = std::str::from_utf8(data).ok()?;
     let token = format!("{token:x}");

@@ -125,7 +125,7 @@ fn watch(tenure: &Arc<Tenure>, node: &Node) {
 }
 
 impl Tenure {
-    /// What its present claim is, the one for an upgrade aside.
+    /// The kind of its present claim, apart from the claim for an upgrade.
     pub(super) fn kind(&self) -> Kind {
         self.claims.lock().kind
     }

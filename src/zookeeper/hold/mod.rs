@@ -38,7 +38,7 @@ pub(super) struct Tenure {
     pub(super) spec: Arc<Spec>,
     /// The claim that it began with. The claim's czxid is the token.
     pub(super) node: Node,
-    /// What has taken the place of that: what it has as upgradeable, and as a reader, after it wrote.
+    /// The claims that have replaced it after a write: as an upgradeable reader, and as a reader.
     pub(super) replaced: [OnceLock<Box<Node>>; 2],
     pub(super) claims: Mutex<Claims>,
     pub(super) since: Instant,

@@ -1,4 +1,4 @@
-//! What makes a kind of lock: which of the earlier claims keep one of ours from holding.
+//! The rules of each kind of lock: which earlier claims block one of ours.
 
 pub(super) mod limit;
 pub(super) mod limit_node;

@@ -153,7 +153,7 @@ async fn wake_the_next(attempt: &mut Attempt, session: &TrustedSession) -> Resul
     Ok(if is_there { ClaimStatus::Held } else { ClaimStatus::Again })
 }
 
-/// Waits for anything that happens in the directory: whoever is before us may go, and there may be more permits.
+/// Waits for any change in the directory: a claim before ours may be deleted, or the limit may grow.
 async fn watch_directory(
     attempt: &mut Attempt,
     session: &TrustedSession,

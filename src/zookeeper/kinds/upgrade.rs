@@ -2,9 +2,9 @@
 //!
 //! The reader's claim stays. A second claim of its session, a writer's, is created beside it. It holds once only the first
 //! claim holds, and from its creation on no other claim is admitted. It cannot simply go to the end of the queue: a waiting
-//! writer before it waits for the first claim itself. If the upgrade ignored that writer, the readers behind the writer
-//! would be admitted when it gives up, beside the upgraded hold. So if a writer waits, our claim takes its place: it has
-//! the writer's number, and goes before it.
+//! writer before it waits for the first claim itself. If the upgrade ignored that writer and the writer was cancelled,
+//! the readers behind the writer would be admitted beside the upgraded hold. So if a writer waits, our claim takes its
+//! place: it has the writer's number, and goes before it.
 //!
 //! Why this is safe: let `u` be the first claim, `w` the earliest claim after it that is no reader's, and `x` ours, in the
 //! place of `w`.
@@ -33,7 +33,7 @@ pub(crate) enum Decision<'a> {
     /// The directory's counter is at its end.
     NoPlaceLeft,
     Holds,
-    /// The claim whose place it has is gone: it is deleted, and made at the end of the queue.
+    /// The claim that it replaces is gone: ours is deleted, and made at the end of the queue.
     Recreate,
     /// It waits for the claims in `before`, nearest first. If one of `writers` is a claim and no data, it is deleted, and
     /// made in the place of the first of these.
@@ -43,7 +43,7 @@ pub(crate) enum Decision<'a> {
     },
 }
 
-/// The claim that waits and in whose place ours is made.
+/// The waiting claim that ours takes the place of.
 #[derive(Debug)]
 pub(crate) struct Replaced {
     pub(crate) name: String,

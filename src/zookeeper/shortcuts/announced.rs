@@ -1,4 +1,4 @@
-//! What a claim is made with whose holder announces the release (`succession.rs`), and whether to believe it.
+//! The data and ACL of a claim with an announced release (`succession.rs`), and whether waiters may trust them.
 
 use parking_lot::Mutex;
 
@@ -9,8 +9,8 @@ use crate::znode::{Acl, CreateMode, Permissions, Stat};
 use crate::zookeeper::claim::payload;
 use crate::zookeeper::name;
 
-/// The line in its data by which others know. Nobody but the session that made the znode may write to it, so what it says is
-/// true for as long as it was not written to.
+/// The line in its data that tells waiters. Only the session that made the znode may write to it, so the line is true
+/// as long as no write has happened.
 const ANNOUNCES: &str = "announces=release";
 
 /// A claim's data and ACL, so that it may be announced when it is released: by the session that has this identity.
@@ -31,8 +31,8 @@ pub(crate) fn will_be(data: &[u8], stat: &Stat) -> bool {
     is_as_made && says_so(data)
 }
 
-/// What is known of the servers' access control, on one connection of a session: another leader may be configured
-/// otherwise, and brings another connection.
+/// The knowledge about the servers' access control, for one connection of a session. Another leader may be configured
+/// differently, and brings another connection.
 #[derive(Default)]
 struct AccessControl {
     /// The connection on which the servers were asked last.
@@ -40,7 +40,7 @@ struct AccessControl {
     is_enforced: bool,
 }
 
-/// A question whose acquire may be dropped: then the next one asks again.
+/// A question in flight. If its acquire is dropped, the next one asks again.
 struct Unanswered<'a>(&'a Mutex<AccessControl>);
 
 impl Drop for Unanswered<'_> {

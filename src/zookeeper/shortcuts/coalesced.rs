@@ -10,11 +10,11 @@ use parking_lot::Mutex;
 
 use crate::error::Result;
 
-/// What becomes of a query, for each who shares it.
+/// The result of a query, for each caller that shares it.
 type Answer<T> = Shared<Boxed<Result<Arc<T>>>>;
 
-/// A caller that asks alone has a query of its own. The others share one query at a time: a caller that asks while one is
-/// in flight shares the next, which is sent after that was answered. So each query is sent after it was asked for.
+/// A caller that asks alone has a private query. The others share one query at a time. A caller that asks while one is
+/// in flight shares the next, which is sent after the first was answered. So each query is sent after it was asked for.
 pub(super) struct Coalesced<T> {
     /// Made when something is asked for the first time.
     state: OnceLock<Arc<Mutex<State<T>>>>,
@@ -22,12 +22,12 @@ pub(super) struct Coalesced<T> {
 
 struct State<T> {
     next: u64,
-    /// Whether somebody has a query of its own. Nobody waits for that: its owner may be slow.
+    /// Whether a private query is in flight. No other caller waits for it, because its owner may be slow.
     is_alone: bool,
     latest: Option<Latest<T>>,
 }
 
-/// Somebody has a query of its own, while this lives.
+/// While this lives, a private query is in flight.
 struct Alone<T>(Arc<Mutex<State<T>>>);
 
 impl<T> Drop for Alone<T> {

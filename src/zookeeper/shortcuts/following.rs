@@ -58,7 +58,7 @@ impl Attempt {
         })
     }
 
-    /// Whether it may come to hold without a question.
+    /// Whether it may get the lock without a request.
     fn may_follow(&self, session: &TrustedSession) -> bool {
         let is_told = self.claim.node().is_some_and(|own| self.spec.is_told_by_number(own));
         // An adopted handle may lose its connection unheard.

@@ -1,7 +1,7 @@
-//! What a client's acquires of one path share: what is known of it, and what is being asked.
+//! The state that a client's acquires of one path share: knowledge about the path, and queries in flight.
 //!
-//! What is known may be outdated: it decides how an acquire begins and what it need not ask, never that
-//! it holds.
+//! The knowledge may be outdated. It decides how an acquire begins and which requests it can skip, but
+//! never that it holds.
 
 use std::collections::BTreeSet;
 use std::future::Future;
@@ -194,8 +194,8 @@ impl PathMemory {
         kept
     }
 
-    /// Whether somebody has the claim that this transaction has made; `None` if it may be one whose
-    /// reply is to come.
+    /// Whether the claim that this transaction has made belongs to an acquire or a guard. `None` if a create
+    /// without a reply yet may have made it.
     pub(crate) fn is_claim(&self, czxid: i64) -> Option<bool> {
         let claims = self.claims.lock();
         let found = claims.made.binary_search_by_key(&czxid, |(made, _)| *made);

@@ -1,4 +1,4 @@
-//! What saves requests: what this client knows of a path, and when a claim holds by that alone.
+//! Saves requests: the client's knowledge about a path, and when that alone proves that a claim holds.
 //!
 //! The acquire loop is complete without it.
 

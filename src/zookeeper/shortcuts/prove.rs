@@ -23,7 +23,7 @@ use crate::zookeeper::spec::Spec;
 pub(crate) struct Guess {
     /// It is the first: nobody came between the last two.
     pub(crate) holds: bool,
-    /// It waits for the claim whose number is just before its own: the last one had to wait.
+    /// It waits for the claim with the previous number, because the last acquire had to wait.
     waits: bool,
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn saw_first(attempt: &Attempt) {
     }
 }
 
-/// Watches the node whose number is one less than ours, if it is there: nobody can be nearer.
+/// Watches the znode with the previous number, if it exists: no claim can be nearer to ours.
 async fn watch_previous_number(
     attempt: &mut Attempt,
     session: &TrustedSession,

@@ -48,7 +48,7 @@ pub(crate) struct Behind {
 }
 
 impl Behind {
-    /// What is still true of it after this event.
+    /// The part of this that is still true after the event.
     pub(crate) fn after(self, event: WatchEventKind) -> Option<Behind> {
         let is_followed = match event {
             WatchEventKind::Deleted if self.is_announced => return None,

@@ -1,4 +1,4 @@
-//! What the build script says about a source tree that it cannot compile.
+//! The build script's errors for a source tree that it cannot compile.
 
 use std::fs;
 use std::path::{Path, PathBuf};

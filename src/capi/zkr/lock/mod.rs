@@ -1,9 +1,16 @@
 //! The C recipe's lock, for programs that were written against `zoo_lock.h`.
 //!
-//! From the bottom up: `program.rs` is the program's completion, `layout.rs` its struct, `state.rs` what a
-//! mutex is at the moment, `recipe.rs` where that is kept, `registry.rs` the way from the struct to it.
-//! `turn.rs` calls the completion, `refusal.rs` keeps why there is no place in the queue, `report.rs` brings
-//! the end of an acquire. `acquire.rs` takes a place, `release.rs` gives it back.
+//! From the bottom up:
+//! - `program.rs`: the program's completion.
+//! - `layout.rs`: the program's struct.
+//! - `state.rs`: the state of a mutex.
+//! - `recipe.rs`: keeps that state.
+//! - `registry.rs`: finds it for a struct.
+//! - `turn.rs`: calls the completion.
+//! - `refusal.rs`: keeps the reason why there is no place in the queue.
+//! - `report.rs`: reports the end of an acquire.
+//! - `acquire.rs`: takes a place in the queue.
+//! - `release.rs`: gives it back.
 
 mod acquire;
 mod layout;

@@ -7,7 +7,7 @@ pub(super) const ACQUIRED: c_int = 0;
 /// Has it no more.
 pub(super) const RELEASED: c_int = 1;
 
-/// What a program gives to be called: with [`ACQUIRED`] when it has the lock, with [`RELEASED`] when it has it no more.
+/// The program's callback: called with [`ACQUIRED`] when it gets the lock, and with [`RELEASED`] when it has lost it.
 pub(super) type Completion = Option<unsafe extern "C" fn(rc: c_int, cbdata: *mut c_void)>;
 
 /// Whom to tell.

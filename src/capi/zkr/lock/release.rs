@@ -123,7 +123,7 @@ impl Recipe {
     }
 }
 
-/// Waits until a claim that was given up is gone, or its session.
+/// Waits until an abandoned claim is deleted, or its session has ended.
 fn withdrawn(over: oneshot::AsyncReceiver<()>, client: Client) -> Pending<(), LockError> {
     LockOp::Unlock.run("", async move {
         // It comes also when the task is dropped with its client.

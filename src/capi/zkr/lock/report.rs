@@ -41,7 +41,7 @@ impl Report {
         &self.client
     }
 
-    /// The program has given up, and wants to hear no more.
+    /// The program has cancelled: it gets no report.
     pub(super) fn cancel(&mut self) {
         self.due = false;
     }

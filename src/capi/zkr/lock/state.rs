@@ -26,11 +26,11 @@ pub(super) struct State {
     pub(super) program: Program,
     /// How many callers wait for the place in the queue to be known.
     pub(super) callers: usize,
-    /// What the program was last told in this attempt.
+    /// The code that the program was last told in this attempt.
     pub(super) told: Option<c_int>,
     /// The threads that call back into the program at this moment, and what they tell it.
     pub(super) turns: Vec<(ThreadId, c_int)>,
-    /// What the last attempt went to. While it is kept, it ends with its handle alone.
+    /// The client of the last attempt. While it is kept, it ends only with its handle.
     pub(super) client: Option<Client>,
 }
 
@@ -41,13 +41,14 @@ pub(super) struct State {
 ///                │ └─failed, and `lock` returns it─▶ Refused
 ///                └─unlock─▶ Releasing
 /// ```
-/// A `lock` begins anew unless it is Queued, or Held and not lost; one that can not even begin is Refused.
+/// A `lock` starts another attempt unless the state is Queued, or Held and not lost. If it cannot start one, the state
+/// is Refused.
 #[derive(Default)]
 pub(super) enum Phase {
     #[default]
     Idle,
     Queued {
-        /// Dropped to give up.
+        /// Dropping it cancels the acquire.
         cancel: GiveUp,
         /// Whether the place in the queue is known.
         placed: bool,
@@ -63,7 +64,7 @@ pub(super) enum Phase {
     Releasing(Pending<(), LockError>, Client),
 }
 
-/// Has an acquire given up when it is dropped.
+/// Cancels an acquire when it is dropped.
 pub(super) struct GiveUp {
     notice: Option<oneshot::Sender<Duty>>,
     duties: Arc<Duties>,

@@ -40,7 +40,7 @@ impl Recipe {
         drop(turn);
     }
 
-    /// As [`tell`](Recipe::tell), for those who do not know the state.
+    /// As [`tell`](Recipe::tell), for callers without the state.
     pub(super) fn tell_if_due(&self, attempt: u64, rc: c_int) {
         self.tell(self.state.lock(), attempt, rc);
     }
