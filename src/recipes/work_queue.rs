@@ -1,10 +1,9 @@
 //! A queue with at-least-once delivery: a consumer claims an element, and removes it when it is done.
 //!
-//! It has the elements of `queue/`, and another way to take them. A claim is a lock for the element, next to the
-//! queue. It ends with the consumer's session, and then the element is delivered again. The element is removed in a
-//! transaction that fails unless the claim is held. So a consumer that has lost its claim can't remove an element
-//! that another works on. After a lost reply, the outcome is looked up while the claim is held: no other consumer
-//! removes the element then.
+//! It has the elements of `queue/`, and another way to take them. A claim is a lock for the element, next to the queue. It
+//! ends with the consumer's session, and then the element is delivered again. The element is removed in a transaction that
+//! fails unless the claim is held. So a consumer that has lost its claim can't remove an element that another works on. A
+//! lost reply is looked up while the claim is held: no other consumer removes the element then.
 
 use std::future::Future;
 use std::sync::Arc;
