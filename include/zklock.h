@@ -391,8 +391,8 @@ typedef struct {
     size_t size;
     /**
      * The session timeout to request, from 500 to 86,400,000. 0: 10 s. A lock outlives a crash of its holder by this
-     * time. The servers may grant another: zkl_client_session_timeout_ms. A guard is lost when the servers have proven
-     * nothing for 0.4 to 0.6 of it. Not for `zkl_client_adopt`.
+     * time. The servers may grant another: zkl_client_session_timeout_ms. The guard of a client that is cut off is lost
+     * before this time has passed: after 0.4 of it at the earliest. Not for `zkl_client_adopt`.
      */
     int session_timeout_ms;
     /**
@@ -701,7 +701,7 @@ const char *zkl_c_client_version(void);
 const char *zkl_strerror(int code);
 
 /**
- * The error of the last failed function on this thread, with its path: one line, for people. Inside a `done` callback,
+ * The error of the last failed function on this thread: one line, for people. Inside a `done` callback,
  * the error of that operation.
  *
  * Any thread. The library owns the string, which is valid until the next failure on this thread. Empty if nothing has
@@ -906,7 +906,8 @@ const char *zkl_lock_path(const zkl_lock *lock);
 void zkl_lock_free(zkl_lock *lock);
 
 /**
- * Acquires the lock, and waits up to `timeout_ms` in total: ZKL_FOREVER waits without a limit, 0 checks once.
+ * Acquires the lock, and waits up to `timeout_ms` in total: ZKL_FOREVER waits without a limit. With 0 it fails with
+ * ZOPERATIONTIMEOUT if another client holds the lock; zkl_lock_try gives ZKL_TAKEN then.
  *
  * On connection loss it waits for the next connection and looks up its claim. If the session survived, it keeps its
  * place in the queue. After an error no claim is left.
@@ -1309,7 +1310,7 @@ int zkl_guard_set(const zkl_guard *guard,
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK, also for a leadership that was handed over. ZSESSIONEXPIRED: the session was lost before the release. ZNONODE:
+ * ZOK, also for a leadership that was handed over. ZSESSIONEXPIRED: before the release, the session was lost or somebody broke the hold. ZNONODE:
  * another client deleted the znode. After either, others may have held the lock. ZNOAUTH: the session may not DELETE
  * in the lock's directory, so the lock stays until the session ends. A client with its own session replaces it as soon
  * as it holds no other lock. ZINVALIDSTATE, ZCLOSING or ZKL_OUTCOME_UNKNOWN: the client was detached. ZBADARGUMENTS: NULL.

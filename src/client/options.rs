@@ -112,8 +112,8 @@ impl ClientOptions {
     /// is logged as a warning (see [`Client::session_timeout`]).
     ///
     /// A lock outlives a crash of its holder by this time. With a shorter timeout, pauses of the process or the network
-    /// are more likely to cost the locks. A guard becomes `Lost` when the servers have proven nothing for 0.4 to 0.6 of
-    /// this time, or for longer with [`tick_time`](ClientOptions::tick_time).
+    /// are more likely to cost the locks. A guard of a client that is cut off becomes `Lost` before
+    /// this time has passed: after 0.4 of it at the earliest, and later with [`tick_time`](ClientOptions::tick_time).
     pub fn session_timeout(mut self, timeout: Duration) -> Self {
         self.settings.session_timeout = timeout;
         self

@@ -165,8 +165,8 @@ impl Guard {
     /// the session is gone. Waiting for the result only waits for the confirmation.
     ///
     /// # Errors
-    /// - [`Lost`](LockError::Lost): the session was lost before the release was confirmed, or another client deleted
-    ///   the znode. Others may have held the lock meanwhile.
+    /// - [`Lost`](LockError::Lost): the session was lost before the release was confirmed, or another client broke the
+    ///   hold or deleted the znode. Others may have held the lock meanwhile.
     /// - [`NotPermitted`](LockError::NotPermitted): the session may not delete the znode: see
     ///   [permissions](crate::Client::lock).
     /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): no server confirmed the release [within](Pending::within) the

@@ -145,7 +145,7 @@ const COLUMNS: [(&str, &[&str]); 7] = [
 const LEGEND: &str = "\
 acquire   from the call until the lock is held
 hand-off  from one thread's release until the next one, which waited already, holds the lock
-packets   requests that the server received; poll asks again and again: the waste
+packets   requests that the server received
 events    watch events that the server sent; watch wakes every waiter at each release: the herd
 viol.     holders together, lost increments, tokens that don't grow, threads that starve
 nodes     lock nodes left on the server

@@ -13,7 +13,7 @@ pub extern "C" fn zkl_strerror(code: c_int) -> *const c_char {
     boundary::value(c"unknown code".as_ptr(), || text_of(code).as_ptr())
 }
 
-/// The error of the last failed function on this thread, with its path: one line, for people. Inside a `done` callback,
+/// The error of the last failed function on this thread: one line, for people. Inside a `done` callback,
 /// the error of that operation.
 ///
 /// Any thread. The library owns the string, which is valid until the next failure on this thread. Empty if nothing has

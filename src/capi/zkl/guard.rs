@@ -388,7 +388,7 @@ pub unsafe extern "C" fn zkl_guard_set(
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK, also for a leadership that was handed over. ZSESSIONEXPIRED: the session was lost before the release. ZNONODE:
+/// ZOK, also for a leadership that was handed over. ZSESSIONEXPIRED: before the release, the session was lost or somebody broke the hold. ZNONODE:
 /// another client deleted the znode. After either, others may have held the lock. ZNOAUTH: the session may not DELETE
 /// in the lock's directory, so the lock stays until the session ends. A client with its own session replaces it as soon
 /// as it holds no other lock. ZINVALIDSTATE, ZCLOSING or ZKL_OUTCOME_UNKNOWN: the client was detached. ZBADARGUMENTS: NULL.

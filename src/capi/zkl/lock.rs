@@ -128,7 +128,8 @@ pub extern "C" fn zkl_lock_free(lock: Option<Box<zkl_lock>>) {
     free(lock);
 }
 
-/// Acquires the lock, and waits up to `timeout_ms` in total: ZKL_FOREVER waits without a limit, 0 checks once.
+/// Acquires the lock, and waits up to `timeout_ms` in total: ZKL_FOREVER waits without a limit. With 0 it fails with
+/// ZOPERATIONTIMEOUT if another client holds the lock; zkl_lock_try gives ZKL_TAKEN then.
 ///
 /// On connection loss it waits for the next connection and looks up its claim. If the session survived, it keeps its
 /// place in the queue. After an error no claim is left.

@@ -18,8 +18,8 @@ pub struct zkl_client_options {
     /// `sizeof(zkl_client_options)`.
     pub size: usize,
     /// The session timeout to request, from 500 to 86,400,000. 0: 10 s. A lock outlives a crash of its holder by this
-    /// time. The servers may grant another: zkl_client_session_timeout_ms. A guard is lost when the servers have proven
-    /// nothing for 0.4 to 0.6 of it. Not for `zkl_client_adopt`.
+    /// time. The servers may grant another: zkl_client_session_timeout_ms. The guard of a client that is cut off is lost
+    /// before this time has passed: after 0.4 of it at the earliest. Not for `zkl_client_adopt`.
     pub session_timeout_ms: c_int,
     /// How long `zkl_client_connect` may take in total. 0: 10 s. Not for `zkl_client_adopt`.
     pub connect_timeout_ms: c_int,
