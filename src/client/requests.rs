@@ -59,8 +59,8 @@ impl Link {
         Pending::reply(op, path, reply)
     }
 
-    /// What an error means on this session. Where the servers refuse its own identity, it is over, and the client goes on
-    /// with another.
+    /// Translates error codes of this session. If the servers refuse the session's own identity, the session has ended,
+    /// and the client opens another.
     pub(super) fn meaning(&self) -> impl Fn(Code) -> Code + Send + 'static {
         let goes_on = self.identity.is_some();
         move |code| if goes_on && code == Code::AUTH_FAILED { Code::SESSION_EXPIRED } else { code }

@@ -2,7 +2,7 @@
 //! time, the store ends the session.
 //!
 //! A claim has a unique number, and numbers grow. The number is the claim's place in the queue, and its token.
-//! `lock/kind.rs` defines for all stores which claims exclude each other. `database.rs` defines what a store has to do.
+//! `lock/kind.rs` defines for all stores which claims exclude each other. `database.rs` lists the operations of a store.
 
 mod acquire;
 pub(crate) mod attempts;

@@ -1,8 +1,8 @@
 //! Identities: who may do what, and who is known on which session.
 
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use zklock::zookeeper::{self, Acl, CreateMode, SessionState};
 use zklock::{Client, Code, LockError, LostReason};
@@ -208,20 +208,24 @@ fn when_servers_come_to_refuse_the_scheme_digest_a_client_loses_its_session_and_
 fn acquires_go_on_when_servers_come_to_refuse_the_scheme_digest() {
     let bench = Bench::untouched();
     let clients: Vec<_> = (0..8).map(|_| bench.client()).collect();
+    let (holds, is_back) = (&AtomicUsize::new(0), &AtomicBool::new(false));
     let lost = |error: LockError| if error.is_lost() { Ok(()) } else { Err(error) };
     thread::scope(|scope| {
         for client in &clients {
             let lock = client.lock("/locks/a");
             scope.spawn(move || {
-                for _ in 0..50 {
+                while !is_back.load(Ordering::Relaxed) {
                     let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
-                    thread::sleep(Duration::from_millis(1));
+                    holds.fetch_add(1, Ordering::Relaxed);
                     guard.release().wait().or_else(lost).unwrap();
                 }
             });
         }
-        thread::sleep(Duration::from_millis(50));
+        eventually("they take turns", || holds.load(Ordering::Relaxed) > 50);
         without_digest(&bench.server);
+        let before = holds.load(Ordering::Relaxed);
+        eventually("they take turns again", || holds.load(Ordering::Relaxed) > before + 50);
+        is_back.store(true, Ordering::Relaxed);
     });
 }
 

@@ -12,7 +12,11 @@ fn read<T: FromStr>(name: &str) -> Option<T> {
 
 /// How many random schedules: `ZKLOCK_SCHEDULES`.
 pub(super) fn schedules() -> u64 {
-    read("ZKLOCK_SCHEDULES").unwrap_or(if is_everything() { 3_000 } else { 1_000 })
+    read("ZKLOCK_SCHEDULES").unwrap_or(match read::<String>("ZKLOCK_TEST").as_deref() {
+        Some("all") => 3_000,
+        Some("quick") => 250,
+        _ => 1_000,
+    })
 }
 
 /// Whether this is `make test-all`, or a long run.
