@@ -69,11 +69,6 @@
 //! - `serde`: `Serialize` and `Deserialize` for reported values, such as [`Contender`], [`GuardState`],
 //!   [`Stat`](zookeeper::Stat) and [`Znode`](zookeeper::Znode).
 //! - `capi` builds the C library, and changes nothing in the Rust API. The command is the package `zklock-cli`.
-//!
-//! # The floors
-//! The modules form floors, and each uses only lower ones. `raw` has the only unsafe code, toward the C client
-//! `libzookeeper_mt`. `client` has sessions, operations and watches. `zookeeper` has the locks kept there. `lock` is
-//! the interface of locks and knows none of them. The crate `zookeeper-sys` lies below all.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

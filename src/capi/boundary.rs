@@ -26,6 +26,11 @@ impl Failure {
         Failure::new(Code::BAD_ARGUMENTS.as_raw(), format!("{function}: {why}"))
     }
 
+    /// A path that can have no lock.
+    pub(super) fn bad_path(function: &'static str, path: &str, why: &str) -> Failure {
+        Failure::bad_argument(function, &format!("path {path:?}: {why}"))
+    }
+
     pub(super) fn new(code: c_int, message: String) -> Failure {
         Failure { code, message }
     }

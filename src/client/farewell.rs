@@ -16,8 +16,10 @@ use crate::tls::Tls;
 
 /// The longest time that a host gets for one step.
 const STEP: Duration = Duration::from_secs(2);
-/// The pause before the hosts are tried again.
-const PAUSE: Duration = Duration::from_millis(50);
+/// The pause before the hosts are tried again: it doubles up to the longest. After the end of a server, as many clients
+/// as it had may be here at once.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Longer than any frame that a server sends here.
 const FRAME: usize = 1 << 10;
 /// The number of the only request, and what it asks for.
@@ -29,6 +31,8 @@ pub(super) struct LeftBehind {
     pub(super) session: SessionKey,
     /// The server that it was connected to.
     pub(super) server: Option<SocketAddr>,
+    /// How long it lives on unless it is ended, once servers serve.
+    pub(super) timeout: Option<Duration>,
 }
 
 /// How to reach the servers.
@@ -42,6 +46,7 @@ pub(super) struct Route<'a> {
 /// Ends a session. Tries the hosts, the server that it was connected to first, until one has ended it or the deadline has
 /// passed. Gives whether one has. With `confirm`, success means that the end is committed. Blocks.
 pub(super) fn end_session(left: &LeftBehind, route: Route<'_>, confirm: bool) -> bool {
+    let mut longest = FIRST_PAUSE;
     loop {
         let mut addresses: Vec<(SocketAddr, &str)> = Vec::new();
         for host in route.hosts {
@@ -56,10 +61,12 @@ pub(super) fn end_session(left: &LeftBehind, route: Route<'_>, confirm: bool) ->
         }) {
             return true;
         }
-        if route.time_left() <= PAUSE {
+        let pause = longest.mul_f64(0.5 + fastrand::f64() / 2.0);
+        if route.time_left() <= pause {
             return false;
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(pause);
+        longest = LONGEST_PAUSE.min(2 * longest);
     }
 }
 

@@ -269,10 +269,10 @@ impl Link {
     pub(super) fn close(&self, code: Code) -> Option<LeftBehind> {
         let is_over = self.is_adopted() || self.handle_state() == Some(HandleState::EXPIRED);
         let session = self.session().filter(|_| !is_over);
-        let server = self.handle.server();
+        let (server, timeout) = (self.handle.server(), self.session_timeout());
         self.handle.close();
         self.watches.close(code);
         self.unconfirmed.end(code);
-        session.map(|session| LeftBehind { session, server })
+        session.map(|session| LeftBehind { session, server, timeout })
     }
 }

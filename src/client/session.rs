@@ -111,12 +111,16 @@ impl Drop for End {
     }
 }
 
-/// Makes sure that the session of a closed handle has ended. Blocks, up to the operation timeout.
+/// Makes sure that the session of a closed handle has ended. Blocks, up to the operation timeout: if nobody waits for
+/// it, no longer than the session lives on by itself.
 ///
 /// # Errors
 /// `CONNECTION_LOSS`: no server has confirmed it.
 fn end_session(inner: &ClientInner, left: &LeftBehind) -> Result<()> {
-    let (deadline, confirm) = (inner.operation_deadline(), inner.is_end_awaited());
+    let confirm = inner.is_end_awaited();
+    let lives_on = left.timeout.filter(|_| !confirm);
+    let its_end = lives_on.and_then(|timeout| now().checked_add(timeout));
+    let deadline = inner.operation_deadline().into_iter().chain(its_end).min();
     if !handles::has_a_network() || inner.hosts().end_session(left, deadline, confirm) {
         return Ok(());
     }

@@ -26,7 +26,7 @@ pub(super) const NOT_A_QUEUE: Obstacle = Obstacle {
 
 pub(super) const NO_CHROOT: Obstacle = Obstacle {
     code: Code::NO_NODE,
-    why: "there is nothing above it: the chroot that the client was given is missing",
+    why: "the chroot of the client's host string does not exist: create it",
 };
 
 pub(super) const TOO_FEW_PERMITS: Obstacle =

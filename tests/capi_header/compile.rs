@@ -214,16 +214,17 @@ fn it_stands_before_the_header_of_the_c_client_and_after_it() {
     everywhere(&format!("{ZOOKEEPER}{ZKLOCK}{USE}"));
 }
 
-/// The C blocks of a document, each within a function that has what they use.
+/// The C blocks of a document: whole programs, or each within a function that has what it uses.
 fn blocks_of(document: &str) -> Vec<String> {
     let text = std::fs::read_to_string(path_of(document)).unwrap();
     let blocks = text.split("```c\n").skip(1).filter_map(|rest| rest.split_once("```"));
-    let function = |block: &str| {
-        format!(
+    let function = |block: &str| match block.contains("int main(") {
+        true => block.to_owned(),
+        false => format!(
             "#include <stdio.h>\n{ZOOKEEPER}{ZKLOCK}#include <zoo_lock.h>\n\
              int use(zhandle_t *zh, zkl_lock *lock);\nint use(zhandle_t *zh, zkl_lock *lock) {{\n\
              (void)zh;\n(void)lock;\n{{\n{block}return rc;\n}}\n}}\n"
-        )
+        ),
     };
     blocks.map(|(block, _)| function(block)).collect()
 }

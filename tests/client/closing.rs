@@ -129,3 +129,27 @@ fn a_drop_does_not_wait_and_ends_the_session_in_the_background() {
     farewell.release();
     eventually("the session has ended", || bench.server.sessions().unwrap().is_empty());
 }
+
+#[test]
+fn a_dropped_client_tries_ever_more_rarely_and_no_longer_than_its_session_lives() {
+    let bench = Bench::untouched();
+    let options = options().session_timeout(Duration::from_secs(4));
+    let longer_than_this_test = 10 * TIMEOUT;
+    let client = options
+        .operation_timeout(longer_than_this_test)
+        .connect(&bench.proxy.hosts())
+        .wait()
+        .unwrap();
+    let handshake = Rule::request(Op::Connect);
+    let refused = bench.proxy.on(handshake, Action::Reset);
+    let before = refused.hits();
+    drop(client);
+    let mut seen = before;
+    eventually("nobody tries any more", || {
+        // Longer than any pause between two tries.
+        thread::sleep(Duration::from_millis(1_500));
+        let so_far = std::mem::replace(&mut seen, refused.hits());
+        so_far == seen && seen > before
+    });
+    assert!(seen - before < 40, "{} tries", seen - before);
+}

@@ -91,7 +91,7 @@ pub unsafe extern "C" fn zkl_election_new(
         if how.strategy != Strategy::Queue || !matches!(how.sharing, Sharing::Exclusive) {
             return Err(Failure::bad_argument(NAME, "an election is an exclusive queue"));
         }
-        how.strategy.check_path(path).map_err(|why| Failure::bad_argument(NAME, why))?;
+        how.strategy.check_path(path).map_err(|why| Failure::bad_path(NAME, path, why))?;
         let made = zkl_election { present: PresentLock::new(sessions, path, how) };
         place.write(Box::into_raw(Box::new(made)));
         Ok(())

@@ -44,7 +44,7 @@ pub unsafe extern "C" fn zkl_lock_of_key(
         if how.strategy != Strategy::Queue || !matches!(how.sharing, Sharing::Exclusive) {
             return Err(Failure::bad_argument(NAME, "the lock of a key is an exclusive queue"));
         }
-        path::validate(path).map_err(|why| Failure::bad_argument(NAME, why))?;
+        path::validate(path).map_err(|why| Failure::bad_path(NAME, path, why))?;
         how.sharing = Sharing::OfKey(key.to_vec());
         place.write(Box::into_raw(zkl_lock::boxed(client, path, how)));
         Ok(())

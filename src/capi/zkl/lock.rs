@@ -103,9 +103,9 @@ pub unsafe extern "C" fn zkl_lock_new(
         let path = unsafe { text(NAME, "path", path) }?;
         // SAFETY: the header asks for a filled struct.
         let how = unsafe { options::contending(NAME, options) }?;
-        how.strategy.check_path(path).map_err(|why| Failure::bad_argument(NAME, why))?;
+        how.strategy.check_path(path).map_err(|why| Failure::bad_path(NAME, path, why))?;
         if matches!(how.sharing, Sharing::Permits { .. }) && path == "/" {
-            return Err(Failure::bad_argument(NAME, "a semaphore needs a path of its own"));
+            return Err(Failure::bad_path(NAME, path, "a semaphore needs a path of its own"));
         }
         place.write(Box::into_raw(zkl_lock::boxed(client, path, how)));
         Ok(())

@@ -56,7 +56,7 @@ impl Recipe {
         sessions.shared().client(function)?;
         // SAFETY: the caller's promise.
         let path = unsafe { text(function, "path", path) }?.to_owned();
-        path::validate(&path).map_err(|why| Failure::bad_argument(function, why))?;
+        path::validate(&path).map_err(|why| Failure::bad_path(function, &path, why))?;
         path::check_name(&path)
             .map_err(|why| Failure::bad_argument(function, &format!("{path}: {why}")))?;
         // SAFETY: the caller's promise.
