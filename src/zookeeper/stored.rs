@@ -78,7 +78,7 @@ impl Client {
     }
 
     /// A semaphore on a path, in a queue. It has this number of permits, unless its znode has another. That znode is
-    /// persistent. Its data is the number of permits, and its children are the claims.
+    /// persistent. Its data holds the number of permits, and its children are the claims.
     ///
     /// It needs the permissions of [`lock`](Client::lock), and `WRITE` on the path and on the claims. A lock of another
     /// kind on that path takes all permits, and waits until none is taken.
