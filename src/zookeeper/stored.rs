@@ -23,7 +23,7 @@ use crate::lock::{
 };
 use crate::process::inherited;
 use crate::runtime::{Late, Pending, within};
-use crate::znode::Acl;
+use crate::znode::{Acl, Permissions};
 
 #[derive(Clone)]
 struct ZooKeeperLock {
@@ -96,7 +96,7 @@ impl Lock {
     /// Sets the ACL of the znodes that the lock creates: its claims, and missing parts of the path. By default all
     /// clients may do everything. Contenders must be able to read and create.
     ///
-    /// An empty list makes the lock [`Unusable`](LockError::Unusable). So does any list for a lock outside ZooKeeper:
+    /// A list that is empty, or lets nobody read, makes the lock [`Unusable`](LockError::Unusable). So does any list for a lock outside ZooKeeper:
     /// other stores cannot protect single locks.
     #[must_use]
     pub fn acl(self, acl: impl Into<Vec<Acl>>) -> Lock {
@@ -150,6 +150,12 @@ impl ZooKeeperLock {
     fn check(&self) -> Result<(), &'static str> {
         let Spec { lock, naming, .. } = &*self.spec;
         lock.strategy.check_path(&lock.path)?;
+        let may_read = |acl: &Acl| acl.permissions.contains(Permissions::READ);
+        if !lock.acl.is_empty() && !lock.acl.iter().any(may_read) {
+            return Err(
+                "its ACL lets nobody read its claims: after a lost reply they could not be found",
+            );
+        }
         naming.interop.check(naming.kind, lock.strategy)?;
         naming.kind.check(lock.strategy, &lock.path, lock.limit)
     }
