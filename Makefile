@@ -5,7 +5,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak bench compare install uninstall deb package quick test test-all simulate spec matrix partitions command limits queue interop mutants sanitize deps fmt clippy build unit doctests shell
+.PHONY: help server lock-test soak bench compare install uninstall deb package quick test test-all test-versions simulate spec matrix partitions command limits queue interop mutants sanitize deps fmt clippy build unit doctests shell
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -33,6 +33,8 @@ help:
 	echo 'make quick                 the tests that find most, in a minute once they are built; says what it leaves out'
 	echo 'make test                  the whole suite, stopping at the first step that fails; ends with a table of times'
 	echo 'make test-all              the same with all cases and the long tests (an hour)'
+	echo 'make test-versions         locks, recipes, the client, lock_test and a soak on several versions of ZooKeeper,'
+	echo "                           which it fetches; ARGS='3.9.3' or ARGS=--write (half an hour)"
 	echo 'make simulate              the acquire loop under simulated servers: all schedules of a few'
 	echo '                           contenders, a million random ones of many (SCHEDULES=, SEED=)'
 	echo 'make spec                  explores the specification of the locks with spin, in every state, and without each'
@@ -91,6 +93,9 @@ test:
 
 test-all:
 	ZKLOCK_TEST=all scripts/test
+
+test-versions:
+	scripts/versions $(value ARGS)
 
 # How many random schedules, and the seed of the first.
 SCHEDULES ?= 1000000
