@@ -8,6 +8,10 @@ compile_error!(
     "the bindings that come with this crate are for 64-bit targets: turn on the feature `buildtime-bindgen`"
 );
 
+// What the C client calls is linked by it.
+#[cfg(feature = "tls")]
+use openssl_sys as _;
+
 pub mod consts;
 pub mod secure;
 
