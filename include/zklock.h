@@ -1227,8 +1227,9 @@ size_t zkl_guard_claim_path(const zkl_guard *guard,
  * reported only afterwards, and only once the lock has been held for about 100 ms.
  *
  * `lost` may block, call any function of zklock and free the guard. Callbacks of one client run one after the other,
- * so one that blocks delays the next. After zkl_guard_release or zkl_guard_free, `lost` is not started any more, but
- * one that has started may still run. Several registrations are independent.
+ * so one that blocks delays the next. zkl_guard_release and zkl_guard_free take the registration back: `lost` does not
+ * start after them, even for an earlier loss, but one that has started may still run. Several registrations are
+ * independent.
  *
  * Any thread, callbacks included; does not block.
  *

@@ -33,7 +33,8 @@ impl Lock {
     ///
     /// It ends when the work ends by itself while the lock is held, and gives the result of the work. With
     /// [`until`](WheneverHeld::until), it also ends on a signal. After an error of the store it retries; the pause
-    /// between attempts grows to ten seconds.
+    /// between attempts grows to ten seconds. It waits for the lock without a limit. To limit an acquire, use
+    /// [`Guard::while_held`](crate::Guard::while_held) in a loop of your own.
     ///
     /// # Errors
     /// Errors that a retry cannot fix: [`Unusable`](LockError::Unusable), [`NotPermitted`](LockError::NotPermitted),

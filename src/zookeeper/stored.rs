@@ -11,7 +11,7 @@ use super::contenders;
 use super::contenders::holder;
 use super::contenders::revoke;
 use super::hold::Tenure;
-use super::hold::deletion_watch::DeletionWatch;
+use super::hold::deletion_watch::watch_once_old;
 use super::kinds::limit_node;
 use super::refusal::{Obstacle, refused};
 use super::spec::{HoldSpec, LockSpec, NamingSpec, Spec};
@@ -23,13 +23,12 @@ use crate::lock::{
 };
 use crate::process::inherited;
 use crate::runtime::{Late, Pending, within};
-use crate::znode::Acl;
+use crate::znode::{Acl, Permissions};
 
 #[derive(Clone)]
 struct ZooKeeperLock {
     client: Client,
     spec: Arc<Spec>,
-    deletion_watch: Arc<DeletionWatch>,
 }
 
 impl Client {
@@ -57,11 +56,10 @@ impl Client {
     ///   [`Client::states`] reports `Lost`. It does not do so with [`reopen(false)`](crate::ClientOptions::reopen), or
     ///   on a handle that a C program owns.
     pub fn lock(&self, path: &str) -> Lock {
-        let registry = &self.inner().registry;
         let lock = LockSpec {
             client: Arc::clone(self.inner()),
             path: path.into(),
-            memory: registry.of(path),
+            memory: self.inner().registry.of(path),
             strategy: Strategy::default(),
             acl: Arc::clone(&self.inner().open_acl),
             limit: 0,
@@ -69,8 +67,7 @@ impl Client {
         };
         let (naming, hold) = (NamingSpec::default(), HoldSpec::default());
         let spec = Spec { lock: Arc::new(lock), naming, hold };
-        let (spec, deletion_watch) = (Arc::new(spec), registry.of(path));
-        Lock::of_program(ZooKeeperLock { client: self.clone(), spec, deletion_watch })
+        Lock::of_program(ZooKeeperLock { client: self.clone(), spec: Arc::new(spec) })
     }
 
     /// A read/write lock on a path, in a queue, with the permissions of [`lock`](Client::lock). Its claims have the
@@ -81,7 +78,7 @@ impl Client {
     }
 
     /// A semaphore on a path, in a queue. It has this number of permits, unless its znode has another. That znode is
-    /// persistent. Its data is the number of permits, and its children are the claims.
+    /// persistent. Its data holds the number of permits, and its children are the claims.
     ///
     /// It needs the permissions of [`lock`](Client::lock), and `WRITE` on the path and on the claims. A lock of another
     /// kind on that path takes all permits, and waits until none is taken.
@@ -99,7 +96,7 @@ impl Lock {
     /// Sets the ACL of the znodes that the lock creates: its claims, and missing parts of the path. By default all
     /// clients may do everything. Contenders must be able to read and create.
     ///
-    /// An empty list makes the lock [`Unusable`](LockError::Unusable). So does any list for a lock outside ZooKeeper:
+    /// A list that is empty, or lets nobody read, makes the lock [`Unusable`](LockError::Unusable). So does any list for a lock outside ZooKeeper:
     /// other stores cannot protect single locks.
     #[must_use]
     pub fn acl(self, acl: impl Into<Vec<Acl>>) -> Lock {
@@ -128,17 +125,15 @@ impl ZooKeeperLock {
     }
 
     fn at(&self, path: &str) -> ZooKeeperLock {
-        let registry = &self.client.inner().registry;
         let mut at = self.clone();
-        at.deletion_watch = registry.of(path);
         let lock = Arc::make_mut(&mut Arc::make_mut(&mut at.spec).lock);
-        (lock.path, lock.memory) = (path.into(), registry.of(path));
+        (lock.path, lock.memory) = (path.into(), self.client.inner().registry.of(path));
         at
     }
 
     fn guard(&self, acquired: Acquired, trace: &AcquireTrace) -> Guard {
         let tenure = Tenure::begin(&self.spec, acquired, trace);
-        self.deletion_watch.add(&tenure);
+        watch_once_old(&tenure, None);
         Guard::new(tenure, self.client.to_store(), trace.started)
     }
 
@@ -155,6 +150,12 @@ impl ZooKeeperLock {
     fn check(&self) -> Result<(), &'static str> {
         let Spec { lock, naming, .. } = &*self.spec;
         lock.strategy.check_path(&lock.path)?;
+        let may_read = |acl: &Acl| acl.permissions.contains(Permissions::READ);
+        if !lock.acl.is_empty() && !lock.acl.iter().any(may_read) {
+            return Err(
+                "its ACL lets nobody read its claims: after a lost reply they could not be found",
+            );
+        }
         naming.interop.check(naming.kind, lock.strategy)?;
         naming.kind.check(lock.strategy, &lock.path, lock.limit)
     }

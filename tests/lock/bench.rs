@@ -1,6 +1,7 @@
 //! What each test works on: a server, a proxy in front of it, a path of its own, and a lock of some strategy.
 
 use std::ops::Deref;
+use std::time::{Duration, Instant};
 
 use test_support::{Stranger, TIMEOUT, eventually};
 use zklock::{Client, Lock, Strategy};
@@ -121,6 +122,21 @@ impl Bench {
     pub fn asked(&self) -> Vec<Op> {
         let asked = self.requests();
         self.proxy.seen().iter().filter(|seen| asked.matches(seen)).map(|seen| seen.op).collect()
+    }
+
+    /// The requests of some work, done again until it takes less than 100 ms: holds and waits that last longer are
+    /// looked at once more.
+    pub fn asked_by(&self, work: impl Fn()) -> Vec<Op> {
+        for _ in 0..100 {
+            self.proxy.clear_seen();
+            let began = Instant::now();
+            work();
+            let asked = self.asked();
+            if began.elapsed() < Duration::from_millis(100) {
+                return asked;
+            }
+        }
+        panic!("it always takes longer than 100 ms");
     }
 
     /// The names under the lock's path.

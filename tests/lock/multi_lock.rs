@@ -223,15 +223,15 @@ fn one_transaction_claims_all_and_its_number_is_their_token() {
 }
 
 #[test]
-fn claims_that_nobody_may_read_are_held_all_the_same() {
+fn claims_that_their_session_may_not_read_are_refused_and_leave_nothing() {
     let bench = Bench::shared();
     let client = bench.client();
     let locks = prepared(&bench, &client, 2).locks().to_vec();
-    let nobody = [Acl::new(Permissions::WRITE | Permissions::DELETE, "world", "anyone")];
-    let all = MultiLock::new(locks.into_iter().map(|lock| lock.acl(nobody.clone())));
-    let guard = held_in_time(&all);
-    assert_eq!(guard.state(), GuardState::Held);
-    guard.release().within(TIMEOUT).wait().unwrap();
+    let others = [Acl::new(Permissions::ALL, "ip", "192.0.2.1")];
+    let all = MultiLock::new(locks.into_iter().map(|lock| lock.acl(others.clone())));
+    let error = all.acquire().within(TIMEOUT).wait().unwrap_err();
+    assert!(matches!(error, LockError::NotPermitted { .. }), "{error:?}");
+    assert!(error.to_string().contains("READ permission on"), "{error}");
     expect_free(&bench, 2);
 }
 

@@ -102,6 +102,17 @@ fn an_acquire_that_was_given_up_without_the_permission_blocks_nobody_for_long() 
 }
 
 #[test]
+fn an_acl_that_lets_nobody_read_is_refused() {
+    let bench = Bench::shared();
+    let nobody = [Acl::new(Permissions::ALL.difference(Permissions::READ), "world", "anyone")];
+    let lock = bench.client().lock(&bench.path).acl(nobody);
+    let error = lock.acquire().within(TIMEOUT).wait().unwrap_err();
+    assert_eq!(error.code(), Code::BAD_ARGUMENTS);
+    assert!(error.to_string().contains("lets nobody read"), "{error}");
+    assert!(!bench.exists(&bench.path), "nothing was made");
+}
+
+#[test]
 fn an_acquire_and_a_look_say_which_permission_is_missing_on_what() {
     let bench = Bench::shared();
     let client = bench.direct();

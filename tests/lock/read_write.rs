@@ -279,9 +279,8 @@ fn a_free_read_or_write_lock_costs_a_create_a_list_and_a_delete() {
     let locks = client.read_write(&bench.path);
     release([locks.read().acquire().wait().unwrap()]);
     for lock in [locks.read(), locks.write()] {
-        bench.proxy.clear_seen();
-        release([lock.acquire().wait().unwrap()]);
-        assert_eq!(bench.asked(), [Op::Create2, Op::GetChildren2, Op::Delete]);
+        let asked = bench.asked_by(|| release([lock.acquire().wait().unwrap()]));
+        assert_eq!(asked, [Op::Create2, Op::GetChildren2, Op::Delete]);
     }
 }
 
@@ -314,14 +313,15 @@ fn a_reader_behind_a_writer_asks_five_times_and_is_woken_once() {
     let lock = client.read_write(&bench.path).read();
     // The first on a path asks for the directory.
     release([lock.acquire().wait().unwrap()]);
-    let mut writer = stranger(&bench, "a-__WRIT__");
-    bench.proxy.clear_seen();
-    let reading = acquire_in_background(&lock);
-    eventually("it watches", || bench.watches_of(session_id(&client)) > 0);
-    writer.leave();
-    release([held(reading)]);
+    let asked = bench.asked_by(|| {
+        let mut writer = stranger(&bench, "a-__WRIT__");
+        let reading = acquire_in_background(&lock);
+        eventually("it watches", || bench.watches_of(session_id(&client)) > 0);
+        writer.leave();
+        release([held(reading)]);
+    });
     let waited = [Op::Create2, Op::GetChildren2, Op::GetData, Op::GetChildren2, Op::Delete];
-    assert_eq!(bench.asked(), waited);
+    assert_eq!(asked, waited);
     assert_eq!(bench.proxy.count(&Rule::event()), 1);
 }
 

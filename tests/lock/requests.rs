@@ -18,11 +18,7 @@ fn a_queue_lock_that_nobody_else_uses_costs_a_create_and_a_delete() {
     bench.prepare(QUEUE);
     let client = bench.client();
     let lock = bench.lock(&client, QUEUE);
-    let costs = || {
-        bench.proxy.clear_seen();
-        lock.acquire().wait().unwrap().release().wait().unwrap();
-        bench.asked()
-    };
+    let costs = || bench.asked_by(|| lock.acquire().wait().unwrap().release().wait().unwrap());
     costs();
     let listed = costs();
     // The directory is watched from then on, which nobody waits for.

@@ -208,10 +208,11 @@ fn a_free_semaphore_costs_a_create_a_list_and_a_delete() {
     let client = bench.client();
     let semaphore = client.semaphore(&bench.path, 2);
     release([take(&semaphore, 1)]);
-    bench.proxy.clear_seen();
-    release([take(&semaphore, 1), take(&semaphore, 1)].into_iter().rev());
+    let asked = bench.asked_by(|| {
+        release([take(&semaphore, 1), take(&semaphore, 1)].into_iter().rev());
+    });
     let one = [Op::Create2, Op::GetChildren2];
-    assert_eq!(bench.asked(), [one.as_slice(), &one, &[Op::Delete, Op::Delete]].concat());
+    assert_eq!(asked, [one.as_slice(), &one, &[Op::Delete, Op::Delete]].concat());
 }
 
 #[test]
@@ -221,15 +222,17 @@ fn who_is_next_in_line_asks_six_times() {
     let semaphore = client.semaphore(&bench.path, 1);
     // The first on a path asks for the directory, and makes it.
     release([take(&semaphore, 1)]);
-    let holds = take(&bench.direct().semaphore(&bench.path, 1), 1);
-    bench.proxy.clear_seen();
-    let next = acquire_in_background(&semaphore.permit());
-    let watching = Rule::reply(Op::GetChildren2).watching(true);
-    eventually("it watches", || bench.proxy.count(&watching) == 1);
-    release([holds]);
-    release([held(next)]);
+    let other = bench.direct();
+    let asked = bench.asked_by(|| {
+        let holds = take(&other.semaphore(&bench.path, 1), 1);
+        let next = acquire_in_background(&semaphore.permit());
+        let watching = Rule::reply(Op::GetChildren2).watching(true);
+        eventually("it watches", || bench.proxy.count(&watching) == 1);
+        release([holds]);
+        release([held(next)]);
+    });
     let list = Op::GetChildren2;
-    assert_eq!(bench.asked(), [Op::Create2, list, list, Op::GetData, list, Op::Delete]);
+    assert_eq!(asked, [Op::Create2, list, list, Op::GetData, list, Op::Delete]);
 }
 
 #[test]

@@ -106,8 +106,10 @@ async fn created(
         _ => None,
     };
     let paths: Vec<String> = sent.await?.into_iter().filter_map(path_of).collect();
-    let path = paths.first().filter(|_| paths.len() == number);
-    let path = path.ok_or_else(|| Error::new("create", "", Code::OPERATION_TIMEOUT))?;
-    let stat = lookup::read_created(session, path, data).await?;
+    if paths.len() != number {
+        return Err(Error::new("create", "", Code::OPERATION_TIMEOUT));
+    }
+    let made: Vec<&str> = paths.iter().map(String::as_str).collect();
+    let stat = lookup::read_created(session, &made, data).await?;
     Ok(paths.into_iter().map(|path| Created { path, stat }).collect())
 }

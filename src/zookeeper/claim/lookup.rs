@@ -12,6 +12,7 @@ use super::payload;
 use super::sent_after::SentAfter;
 use crate::client::{Children, TrustedSession, Znode};
 use crate::error::{Code, Error, Result};
+use crate::logging::log;
 use crate::retry;
 use crate::runtime::{Pending, Timer};
 use crate::znode::Stat;
@@ -104,26 +105,30 @@ async fn read_again(session: &TrustedSession, path: &str, mut read: Pending<Znod
     }
 }
 
-/// The stat of a claim that a transaction has created at that path with that data. Its czxid is that of all claims of the
-/// transaction.
+/// The stat of the first of the claims that a transaction has created with that data. Its czxid is that of all claims of
+/// the transaction.
 ///
 /// If the directory was recreated, another claim may have that name by now, even one of this session. So the data is
-/// compared, which carries a uuid. Without certainty the outcome is unknown: then the claims are looked up.
+/// compared, which carries a uuid. Without certainty the outcome is unknown: then the claims are looked up. A look-up could
+/// not read what this session may not read either, so that is deleted.
 pub(crate) async fn read_created(
     session: &TrustedSession,
-    path: &str,
+    paths: &[&str],
     data: &[u8],
 ) -> Result<Stat> {
-    let unknown = || Error::new("create", path, Code::OPERATION_TIMEOUT);
-    match session.get(path).await {
+    let first = paths.first().copied().unwrap_or_default();
+    match session.get(first).await {
         Ok(found) if found.stat.ephemeral_owner == session.id() && found.data == data => {
             Ok(found.stat)
         }
-        // A look-up could not read it either, so its owner has to do.
         Err(error) if error.code() == Code::NO_AUTH => {
-            let stat = session.exists(path).await.ok().flatten();
-            stat.filter(|stat| stat.ephemeral_owner == session.id()).ok_or_else(unknown)
+            for path in paths {
+                let deleted = session.delete(path, None).await;
+                let path = path.to_string();
+                log!(DEBUG, path, ?deleted, "a claim that may not be read");
+            }
+            Err(error)
         }
-        Ok(_) | Err(_) => Err(unknown()),
+        Ok(_) | Err(_) => Err(Error::new("create", first, Code::OPERATION_TIMEOUT)),
     }
 }

@@ -60,7 +60,7 @@ pub(crate) fn create(
         let made = sent.await.map_err(refused)?;
         if let [OpResult::Created(first), OpResult::Created(second)] = &made[..] {
             if second_path(first).as_ref() == Some(second) {
-                let stat = lookup::read_created(&session, first, &data).await?;
+                let stat = lookup::read_created(&session, &[first, second], &data).await?;
                 return Ok(Created { path: first.clone(), stat });
             }
         }

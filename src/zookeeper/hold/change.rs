@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use futures_lite::future::or;
 
-use super::deletion_watch;
+use super::deletion_watch::watch_once_old;
 use super::{Claims, Tenure};
 use crate::error::{Code, Error};
 use crate::lock::{Access, IS_BEING_CHANGED, Kind, LockError, LockOp, LostReason, ready};
@@ -80,7 +80,7 @@ async fn upgrade(changing: Changing, ahead: Arc<SeenAhead>) -> Result<(), LockEr
     let tenure = &changing.0;
     let spec = changed_to(tenure, Kind::Upgrade);
     let node = while_held(tenure, spec, ahead).await?;
-    watch(tenure, &node);
+    watch_once_old(tenure, Some(&node));
     tenure.write_by(node)
 }
 
@@ -95,7 +95,7 @@ async fn replace(
         return Err(NO_PLACE_LEFT.at(&spec.lock.path));
     }
     let node = while_held(tenure, spec, ahead).await?;
-    watch(tenure, &node);
+    watch_once_old(tenure, Some(&node));
     tenure.replace(node, kind)
 }
 
@@ -118,10 +118,6 @@ async fn while_held(tenure: &Tenure, spec: Spec, ahead: Arc<SeenAhead>) -> Resul
         }
         Err(error) => Err(error),
     }
-}
-
-fn watch(tenure: &Arc<Tenure>, node: &Node) {
-    tenure.client.spawn(deletion_watch::watch_later(Arc::clone(tenure), node.clone()));
 }
 
 impl Tenure {

@@ -1,9 +1,10 @@
 //! Watches the znodes of locks that are held for longer: whether somebody else deletes them, or writes into one what is
 //! wanted of its holder.
 //!
-//! A watch costs a request, so tenures of less than 100 ms go without. One task for all tenures of a lock looks at those
-//! that have become so old, and ends when there are none.
+//! A watch costs a request, so claims that are held for less than 100 ms go without. One task for all claims of a client
+//! looks at those that have become so old, and ends when there are none.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -21,74 +22,70 @@ use crate::zookeeper::shortcuts::succession::UNWATCHED;
 /// The pause where so much is watched that there is no room for this.
 const WITHOUT_ROOM: Duration = Duration::from_secs(5);
 
-#[derive(Default)]
-pub(crate) struct DeletionWatch {
-    unwatched: Mutex<Unwatched>,
-}
-
+/// The claims that a client holds and does not watch yet, the oldest first.
 #[derive(Default)]
 struct Unwatched {
-    tenures: Vec<Weak<Tenure>>,
+    claims: VecDeque<Young>,
     is_looked_at: bool,
 }
 
-impl DeletionWatch {
-    pub(crate) fn add(self: &Arc<Self>, tenure: &Arc<Tenure>) {
-        let mut unwatched = self.unwatched.lock();
-        unwatched.tenures.push(Arc::downgrade(tenure));
-        if !unwatched.is_looked_at {
-            unwatched.is_looked_at = true;
-            let client = Arc::clone(&tenure.client);
-            let task = Arc::clone(self).watch_old_ones(tenure.since + UNWATCHED);
-            drop(unwatched);
-            client.spawn(task);
-        }
-    }
+struct Young {
+    tenure: Weak<Tenure>,
+    /// The claim, unless it is the one that the tenure began with.
+    later: Option<Box<Node>>,
+    watched_from: Instant,
+}
 
-    async fn watch_old_ones(self: Arc<Self>, first: Instant) {
-        let mut next = Some(first);
-        while let Some(at) = next.take() {
-            Timer::at(at).await;
-            let mut old = Vec::new();
-            {
-                let mut unwatched = self.unwatched.lock();
-                unwatched.tenures.retain(|tenure| {
-                    let tenure = tenure.upgrade().filter(|tenure| tenure.ended().is_none());
-                    let Some(tenure) = tenure else { return false };
-                    let is_old_at = tenure.since + UNWATCHED;
-                    if is_old_at <= now() {
-                        old.push(tenure);
-                        return false;
-                    }
-                    next = Some(next.map_or(is_old_at, |next| next.min(is_old_at)));
-                    true
-                });
-                unwatched.is_looked_at = next.is_some();
-            }
-            for tenure in old {
-                watch(&tenure, None);
+/// Watches a claim of the tenure once it is old enough: its first, or `later`, which it has got besides that one or in
+/// its place.
+pub(crate) fn watch_once_old(tenure: &Arc<Tenure>, later: Option<&Node>) {
+    let unwatched = tenure.client.registry.of::<Mutex<Unwatched>>("");
+    let (later, watched_from) = (later.cloned().map(Box::new), now() + UNWATCHED);
+    let claim = Young { tenure: Arc::downgrade(tenure), later, watched_from };
+    let mut all = unwatched.lock();
+    all.claims.push_back(claim);
+    if !std::mem::replace(&mut all.is_looked_at, true) {
+        drop(all);
+        tenure.client.spawn(watch_old_ones(unwatched, watched_from));
+    }
+}
+
+async fn watch_old_ones(unwatched: Arc<Mutex<Unwatched>>, first: Instant) {
+    let mut next = Some(first);
+    while let Some(at) = next {
+        Timer::at(at).await;
+        let old;
+        (old, next) = unwatched.lock().take_old();
+        for claim in old {
+            let held = claim.tenure.upgrade().filter(|tenure| tenure.ended().is_none());
+            if let Some(tenure) = held {
+                watch(&tenure, claim.later);
             }
         }
     }
 }
 
-/// Watches a claim that a tenure has got besides its first, or in the place of that.
-pub(crate) async fn watch_later(tenure: Arc<Tenure>, node: Node) {
-    let over = async {
-        tenure.over().await;
-    };
-    or(Timer::after(UNWATCHED), over).await;
-    watch(&tenure, Some(node));
+impl Unwatched {
+    /// Takes what is old enough, or held no more. Gives also when there is more to take.
+    fn take_old(&mut self) -> (Vec<Young>, Option<Instant>) {
+        let (mut old, now) = (Vec::new(), now());
+        let is_due = |claim: &Young| claim.watched_from <= now || claim.tenure.strong_count() == 0;
+        while self.claims.front().is_some_and(is_due) {
+            old.extend(self.claims.pop_front());
+        }
+        let next = self.claims.front().map(|claim| claim.watched_from);
+        self.is_looked_at = next.is_some();
+        (old, next)
+    }
 }
 
 /// Ends the tenure when a znode of that claim of its is deleted (its first one, unless it is named), or somebody has it
 /// broken. Ends itself with the claim or the session.
-fn watch(tenure: &Arc<Tenure>, later: Option<Node>) {
-    let node = later.as_ref().unwrap_or(&tenure.node);
+fn watch(tenure: &Arc<Tenure>, later: Option<Box<Node>>) {
+    let node = later.as_deref().unwrap_or(&tenure.node);
     let znodes = [Some(Arc::clone(&node.path)), node.second.clone()];
     for path in znodes.into_iter().flatten() {
-        let later = later.clone().map(Box::new);
-        let watched = Watching { tenure: Arc::clone(tenure), later, path };
+        let watched = Watching { tenure: Arc::clone(tenure), later: later.clone(), path };
         // As many as locks are held: what is there for a moment, or seldom, is in boxes.
         tenure.client.spawn(async move {
             match watched.node().requests_at().cloned() {

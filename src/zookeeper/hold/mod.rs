@@ -8,7 +8,7 @@ mod held;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use parking_lot::Mutex;
 
@@ -23,7 +23,7 @@ use crate::lock::{
     AcquireTrace, HoldTrace, Kind, LockError, LostReason, Requests, Revocation, StoreRef,
 };
 use crate::process::Process;
-use crate::runtime::{Latest, Pending, now};
+use crate::runtime::{Latest, Pending};
 
 /// The claims of a hold besides its first.
 pub(super) struct Claims {
@@ -41,7 +41,6 @@ pub(super) struct Tenure {
     /// The claims that have replaced it after a write: as an upgradeable reader, and as a reader.
     pub(super) replaced: [OnceLock<Box<Node>>; 2],
     pub(super) claims: Mutex<Claims>,
-    pub(super) since: Instant,
     pub(super) hold: Arc<Hold>,
     end: Latest<Option<LostReason>>,
     /// The watch on its znode that the claim had while it waited, if it had one.
@@ -66,7 +65,6 @@ impl Tenure {
             node,
             replaced: Default::default(),
             claims: Mutex::new(claims),
-            since: now(),
             hold: Arc::new(hold),
             end: Latest::new(None),
             watch: Mutex::new(watch.map(Box::new)),

@@ -88,11 +88,11 @@ impl Document {
     }
 }
 
-/// The rows of a table that say whether a wish is met.
+/// The rows of a table that say which is better, more or less.
 fn ratios(text: &str) -> Vec<(String, f64)> {
     let row = |line: &str| {
         let cells: Vec<&str> = line.trim().trim_matches('|').split(" | ").map(str::trim).collect();
-        let [name, measured, _, "met" | "not met"] = cells[..] else {
+        let [name, measured, "more" | "less"] = cells[..] else {
             return None;
         };
         Some((name.to_owned(), measured.split(' ').next()?.parse().ok()?))
@@ -104,14 +104,14 @@ fn ratios(text: &str) -> Vec<(String, f64)> {
 mod tests {
     use super::*;
     use crate::figures::Figure;
-    use crate::ratios::{Ratio, Wish};
+    use crate::ratios::{Better, Ratio};
 
     #[test]
     fn ratios_are_read_as_they_are_written() {
         let figure = Figure { median: 2.25, least: 2.0, most: 3.0 };
         let name = "hand-offs/s of 2 waiters / best peer".to_owned();
         let written =
-            table::of_ratios(&[Ratio { name: name.clone(), figure, wish: Wish::AtLeast(1.4) }]);
+            table::of_ratios(&[Ratio { name: name.clone(), figure, better: Better::More }]);
         assert_eq!(ratios(&written), [(name, 2.25)]);
     }
 

@@ -46,14 +46,11 @@ pub fn of(answer: &Answer) -> String {
 }
 
 pub fn of_ratios(ratios: &[Ratio]) -> String {
-    let head = ["ratio", "measured", "wished for", ""].map(str::to_owned);
-    let rows: Vec<Vec<String>> = ratios
-        .iter()
-        .map(|ratio| {
-            let met = if ratio.is_met() { "met" } else { "not met" };
-            vec![ratio.name.clone(), figure(ratio.figure, 2), ratio.wish.text(), met.to_owned()]
-        })
-        .collect();
+    let head = ["ratio", "measured", "better"].map(str::to_owned);
+    let row = |ratio: &Ratio| {
+        vec![ratio.name.clone(), figure(ratio.figure, 2), ratio.better.name().to_owned()]
+    };
+    let rows: Vec<Vec<String>> = ratios.iter().map(row).collect();
     aligned(&head, &rows)
 }
 
