@@ -90,5 +90,8 @@ pub fn generate(include: &Path) -> Result<String, String> {
     for name in FROM_LIBC {
         builder = builder.blocklist_type(name);
     }
-    builder.generate().map(|bindings| bindings.to_string()).map_err(|error| error.to_string())
+    let bindings = builder.generate().map_err(|error| error.to_string())?.to_string();
+    // The declarations are those of all targets, the sizes and offsets those of 64-bit ones.
+    let layout = "\nconst _: () = {";
+    Ok(bindings.replace(layout, &format!("\n#[cfg(target_pointer_width = \"64\")]{layout}")))
 }

@@ -191,6 +191,8 @@ impl Search<'_> {
              Debian, Ubuntu: apt-get install libzookeeper-mt-dev\n\
              macOS with Homebrew: brew install zookeeper\n\
              FreeBSD: pkg install libzookeeper; Nix: the package zookeeper_mt\n\
+             Arch: libzookeeper-git from the AUR, or the source; Fedora, Alpine and others without a package: the source\n\
+             from source: enable the feature `source`, and set ZOOKEEPER_SRC_DIR (README.md of zookeeper-sys)\n\
              installed elsewhere: set {DIR} to its prefix, or {INCLUDE_DIR} and {LIB_DIR}\n\
              (for one target only: {prefixed} and so on)",
             self.target

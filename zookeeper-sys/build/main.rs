@@ -30,9 +30,10 @@ fn main() {
     println!("cargo::rustc-env=ZOOKEEPER_SYS_TARGET={target}");
 
     if env::var_os("DOCS_RS").is_some() {
-        // No library there, and none needed: documentation is not linked.
+        // Documentation and lints link nothing, so nothing is searched for or built. They see what the features declare.
         println!("cargo::rustc-env=ZOOKEEPER_SYS_VERSION={CHECKED_IN_VERSION}");
         println!("cargo::rustc-env=ZOOKEEPER_SYS_INCLUDE=");
+        declare(Secure::wanted(), "own");
     } else if let Err(error) = provide(&target) {
         // Errors that are logged this way are shown alone, without the script's whole output.
         for line in error.lines() {
@@ -43,7 +44,7 @@ fn main() {
 
 fn provide(target: &str) -> Result<(), String> {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let tree = source_tree(target);
+    let tree = source_tree(target)?;
     let (include, link_kind, secure) = match &tree {
         Some(tree) => (source::headers(tree, &out)?, "source", Secure::wanted()),
         None => installed(target)?,
@@ -64,7 +65,12 @@ fn provide(target: &str) -> Result<(), String> {
     println!("cargo::metadata=version_number={}", version.number());
     println!("cargo::metadata=include={}", include.display());
     println!("cargo::metadata=link_kind={link_kind}");
-    let whose = if tree.is_some() { "own" } else { "library" };
+    declare(secure, if tree.is_some() { "own" } else { "library" });
+    Ok(())
+}
+
+/// Tells this crate and its dependants which kinds of secure connections there are, and whose they are.
+fn declare(secure: Secure, whose: &str) {
     for (name, is_there) in [("tls", secure.tls), ("sasl", secure.sasl)] {
         println!("cargo::metadata={name}={}", if is_there { whose } else { "none" });
         if is_there {
@@ -72,26 +78,18 @@ fn provide(target: &str) -> Result<(), String> {
             println!("cargo::rustc-cfg=zookeeper_sys_{name}=\"{whose}\"");
         }
     }
-    Ok(())
 }
 
-/// The tree to compile, when the feature `source` is on and a variable names one.
-fn source_tree(target: &str) -> Option<PathBuf> {
-    if !cfg!(feature = "source") {
-        return None;
-    }
+/// The tree to compile, if a feature asks for that.
+fn source_tree(target: &str) -> Result<Option<PathBuf>, String> {
+    let Some(feature) = source::asked_for_by() else {
+        return Ok(None);
+    };
     for name in find::names_of(source::VARIABLE, target) {
         println!("cargo::rerun-if-env-changed={name}");
     }
     let tree = find::setting(source::VARIABLE, target, &|name| env::var_os(name));
-    if tree.is_none() {
-        println!(
-            "cargo::warning=the feature `source` is on, but {} is not set: \
-             linking the installed library instead",
-            source::VARIABLE
-        );
-    }
-    tree
+    tree.map(Some).ok_or_else(|| source::not_named(feature))
 }
 
 /// Links the installed library; returns its header's directory, how it is linked, and what it has of TLS and SASL.
@@ -111,14 +109,7 @@ fn installed(target: &str) -> Result<(PathBuf, &'static str, Secure), String> {
         pkg_config: &by_pkg_config,
         prefixes: find::usual_prefixes(target, native, env::var_os("HOMEBREW_PREFIX")),
     }
-    .run()
-    .map_err(|error| {
-        if cfg!(feature = "source") {
-            format!("{error}\nor set {} to build it:\n{}", source::VARIABLE, source::HOW_TO_GET)
-        } else {
-            error
-        }
-    })?;
+    .run()?;
 
     println!("cargo::rerun-if-changed={}", found.library.display());
     for header in ["zookeeper.h", "zookeeper_version.h", "zookeeper.jute.h"] {

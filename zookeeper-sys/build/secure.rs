@@ -1,5 +1,6 @@
 //! TLS and SASL: what an installed library has of them, and what a build from source needs for them.
 
+use std::env;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,21 +48,23 @@ impl Secure {
     }
 
     /// Finds the libraries that it rests on, and has them linked; gives the directories of their headers.
+    ///
+    /// OpenSSL is what `openssl-sys` has found or compiled, and links: a program has one of it.
     pub fn require(self) -> Result<Vec<PathBuf>, String> {
         let mut include = Vec::new();
-        for (wanted, feature, name, package) in [
-            (self.tls, "tls", "openssl", "libssl-dev"),
-            (self.sasl, "sasl", "libsasl2", "libsasl2-dev"),
-        ] {
-            if wanted {
-                let library = pkg_config::Config::new().probe(name).map_err(|error| {
-                    format!(
-                        "the feature `{feature}` needs {name}, which pkg-config does not find\n\
-                         Debian, Ubuntu: apt-get install pkg-config {package}\n{error}"
-                    )
-                })?;
-                include.extend(library.include_paths);
-            }
+        if self.tls {
+            // Not set if the compiler finds it by itself.
+            include.extend(env::var_os("DEP_OPENSSL_INCLUDE").map(PathBuf::from));
+        }
+        if self.sasl {
+            let library = pkg_config::Config::new().probe("libsasl2").map_err(|error| {
+                format!(
+                    "the feature `sasl` needs Cyrus SASL, which pkg-config does not find\n\
+                     Debian, Ubuntu: apt-get install pkg-config libsasl2-dev\n\
+                     Fedora: cyrus-sasl-devel; Alpine: cyrus-sasl-dev; Arch: libsasl\n{error}"
+                )
+            })?;
+            include.extend(library.include_paths);
         }
         Ok(include)
     }

@@ -10,10 +10,37 @@ use crate::version::Version;
 /// Names the directory `zookeeper-client/zookeeper-client-c` of a release.
 pub const VARIABLE: &str = "ZOOKEEPER_SRC_DIR";
 
-pub const HOW_TO_GET: &str = "\
-zookeeper-sys/ci/c-client-source.sh DIR fetches Debian's source, generates what is missing and prints the path;
-by hand: unpack a release, and in zookeeper-client/zookeeper-client-c/generated run the jute compiler
-(java -cp zookeeper-jute.jar org.apache.jute.compiler.generated.Rcc -l c .../zookeeper-jute/src/main/resources/zookeeper.jute)";
+pub const HOW_TO_GET: &str = concat!(
+    "Debian, Ubuntu: ",
+    env!("CARGO_MANIFEST_DIR"),
+    "/ci/c-client-source.sh DIR fetches the source, generates what is missing and prints the path\n\
+     elsewhere: unpack a release; in its zookeeper-client/zookeeper-client-c, which is the path, make the directory \
+     generated and in it run\n\
+     java -cp zookeeper-jute.jar org.apache.jute.compiler.generated.Rcc -l c \
+     ../../../zookeeper-jute/src/main/resources/zookeeper.jute\n\
+     (zookeeper-jute.jar is in lib of the binary release)"
+);
+
+/// The feature that wants the C client compiled.
+pub fn asked_for_by() -> Option<&'static str> {
+    [
+        ("tls", cfg!(feature = "tls")),
+        ("sasl", cfg!(feature = "sasl")),
+        ("source", cfg!(feature = "source")),
+    ]
+    .into_iter()
+    .find_map(|(name, is_on)| is_on.then_some(name))
+}
+
+/// The error if no variable names a tree.
+pub fn not_named(feature: &str) -> String {
+    format!(
+        "the feature `{feature}` of zookeeper-sys compiles ZooKeeper's C client, but {VARIABLE} does not name its source\n\
+         {HOW_TO_GET}\n\
+         or turn the feature off, to link the library that is installed, with what it has of TLS and SASL\n\
+         (cargo doc, check and clippy link nothing: with DOCS_RS=1 they need no source)"
+    )
+}
 
 pub const SOURCES: &[&str] = &[
     "src/addrvec.c",

@@ -38,6 +38,7 @@ pub struct buffer {
     pub buff: *mut ::core::ffi::c_char,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     ["Size of buffer"][::core::mem::size_of::<buffer>() - 16usize];
     ["Alignment of buffer"][::core::mem::align_of::<buffer>() - 8usize];
@@ -51,6 +52,7 @@ pub struct Id {
     pub id: *mut ::core::ffi::c_char,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     ["Size of Id"][::core::mem::size_of::<Id>() - 16usize];
     ["Alignment of Id"][::core::mem::align_of::<Id>() - 8usize];
@@ -64,6 +66,7 @@ pub struct ACL {
     pub id: Id,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     ["Size of ACL"][::core::mem::size_of::<ACL>() - 24usize];
     ["Alignment of ACL"][::core::mem::align_of::<ACL>() - 8usize];
@@ -86,6 +89,7 @@ pub struct Stat {
     pub pzxid: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     ["Size of Stat"][::core::mem::size_of::<Stat>() - 72usize];
     ["Alignment of Stat"][::core::mem::align_of::<Stat>() - 8usize];
@@ -118,6 +122,7 @@ pub struct String_vector {
     pub data: *mut *mut ::core::ffi::c_char,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     ["Size of String_vector"][::core::mem::size_of::<String_vector>() - 16usize];
     ["Alignment of String_vector"][::core::mem::align_of::<String_vector>() - 8usize];
@@ -135,6 +140,7 @@ pub struct ACL_vector {
     pub data: *mut ACL,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     ["Size of ACL_vector"][::core::mem::size_of::<ACL_vector>() - 16usize];
     ["Alignment of ACL_vector"][::core::mem::align_of::<ACL_vector>() - 8usize];
@@ -152,6 +158,7 @@ pub struct Id_vector {
     pub data: *mut Id,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     ["Size of Id_vector"][::core::mem::size_of::<Id_vector>() - 16usize];
     ["Alignment of Id_vector"][::core::mem::align_of::<Id_vector>() - 8usize];
@@ -214,6 +221,7 @@ pub struct clientid_t {
     pub passwd: [::core::ffi::c_char; 16usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     ["Size of clientid_t"][::core::mem::size_of::<clientid_t>() - 24usize];
     ["Alignment of clientid_t"][::core::mem::align_of::<clientid_t>() - 8usize];
@@ -251,6 +259,7 @@ pub struct zoo_op__bindgen_ty_1__bindgen_ty_1 {
     pub ttl: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     [
         "Size of zoo_op__bindgen_ty_1__bindgen_ty_1",
@@ -290,6 +299,7 @@ pub struct zoo_op__bindgen_ty_1__bindgen_ty_2 {
     pub version: ::core::ffi::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     [
         "Size of zoo_op__bindgen_ty_1__bindgen_ty_2",
@@ -314,6 +324,7 @@ pub struct zoo_op__bindgen_ty_1__bindgen_ty_3 {
     pub stat: *mut Stat,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     [
         "Size of zoo_op__bindgen_ty_1__bindgen_ty_3",
@@ -344,6 +355,7 @@ pub struct zoo_op__bindgen_ty_1__bindgen_ty_4 {
     pub version: ::core::ffi::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     [
         "Size of zoo_op__bindgen_ty_1__bindgen_ty_4",
@@ -359,6 +371,7 @@ const _: () = {
     ][::core::mem::offset_of!(zoo_op__bindgen_ty_1__bindgen_ty_4, version) - 8usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     [
         "Size of zoo_op__bindgen_ty_1",
@@ -380,6 +393,7 @@ const _: () = {
     ][::core::mem::offset_of!(zoo_op__bindgen_ty_1, check_op) - 0usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     ["Size of zoo_op"][::core::mem::size_of::<zoo_op>() - 72usize];
     ["Alignment of zoo_op"][::core::mem::align_of::<zoo_op>() - 8usize];
@@ -395,6 +409,7 @@ pub struct zoo_op_result {
     pub stat: *mut Stat,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
+#[cfg(target_pointer_width = "64")]
 const _: () = {
     ["Size of zoo_op_result"][::core::mem::size_of::<zoo_op_result>() - 32usize];
     ["Alignment of zoo_op_result"][::core::mem::align_of::<zoo_op_result>() - 8usize];

@@ -2,11 +2,9 @@
 #![no_std]
 #![allow(unsafe_code, reason = "it declares what the C client exports")]
 
-// The layouts in the checked-in file are those of 64-bit targets.
-#[cfg(not(any(zookeeper_sys_generated, target_pointer_width = "64")))]
-compile_error!(
-    "the bindings that come with this crate are for 64-bit targets: turn on the feature `buildtime-bindgen`"
-);
+// What the C client calls is linked by it.
+#[cfg(feature = "tls")]
+use openssl_sys as _;
 
 pub mod consts;
 pub mod secure;

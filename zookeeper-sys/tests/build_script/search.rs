@@ -82,12 +82,17 @@ fn pair(include: &str, library: &str) -> (String, String) {
 fn a_missing_library_is_an_error_that_says_what_to_do() {
     let error = Case::new("nothing").run().expect_err("nothing is there");
     for hint in [
-        "libzookeeper-mt-dev",
+        "libzookeeper-mt-dev\n",
         "ZOOKEEPER_DIR",
         "ZOOKEEPER_INCLUDE_DIR",
         "ZOOKEEPER_LIB_DIR",
         PREFIXED,
+        "Debian, Ubuntu: apt-get install",
         "brew install zookeeper",
+        "Arch: ",
+        "Fedora, Alpine",
+        "the feature `source`",
+        "ZOOKEEPER_SRC_DIR",
         "no zookeeper.h in",
         "no libzookeeper_mt.so in",
         TARGET,

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// A tree of empty files.
 fn tree(name: &str, files: &[&str]) -> PathBuf {
@@ -48,4 +49,43 @@ fn headers_are_laid_out_as_an_installation_has_them() {
     assert!(include.ends_with("include/zookeeper"));
     assert!(include.join("zookeeper.h").is_file());
     assert!(include.join("zookeeper.jute.h").is_file());
+}
+
+/// The build script is run by cargo, as for a user: what cargo hides from users does not count.
+#[test]
+fn a_feature_that_cannot_be_had_fails_the_build() {
+    for feature in ["source", "tls", "sasl"] {
+        let error = check(feature, &[]).expect_err("there is no source");
+        for hint in [
+            &format!("the feature `{feature}`"),
+            "ZOOKEEPER_SRC_DIR does not name",
+            "ci/c-client-source.sh DIR",
+            "org.apache.jute.compiler",
+            "turn the feature off",
+            "DOCS_RS=1",
+        ] {
+            assert!(error.contains(hint), "{hint} is not in: {error}");
+        }
+        check(feature, &[("DOCS_RS", "1")]).expect("nothing is linked");
+    }
+}
+
+/// What `cargo check` says of this crate with a feature, and no source named.
+fn check(feature: &str, variables: &[(&str, &str)]) -> Result<(), String> {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("features");
+    let output = Command::new(env!("CARGO"))
+        .args(["check", "--quiet", "--offline", "--features", feature, "--manifest-path"])
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
+        .arg("--target-dir")
+        .arg(target)
+        .env_remove("ZOOKEEPER_SRC_DIR")
+        .env_remove(&crate::find::names_of("ZOOKEEPER_SRC_DIR", env!("ZOOKEEPER_SYS_TARGET"))[0])
+        .env_remove("DOCS_RS")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("cargo runs");
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&output.stderr).into_owned())
 }
