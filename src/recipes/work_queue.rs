@@ -18,7 +18,7 @@ use crate::error::{Code, Error, Result};
 use crate::lock::{Caller, Guard, LockError, LockOp, LostSignal, Strategy, ready};
 use crate::path::{self, own_name};
 use crate::runtime::Pending;
-use crate::znode::Acl;
+use crate::znode::{Acl, Stat};
 
 /// The priority of elements that are put without one, and of those that C programs put.
 pub(crate) const DEFAULT_PRIORITY: u8 = 128;
@@ -262,21 +262,18 @@ impl WorkQueue {
             Err(LockError::Store { source, .. }) => return Ok(Err(source)),
             Err(error) => return Err(error),
         };
-        // Who has claimed it before may have removed it since it was read: then that was before this claim.
-        Ok(match session.exists(&path).await {
+        // Who has claimed it before may have removed it since it was read: then that was before this claim. The claim
+        // stays until an answer is there: without it, the next element would go first.
+        let looked = loop {
+            match session.exists(&path).await {
+                Err(error) if error.is_transient() && !guard.is_lost() => pause(&error).await,
+                looked => break looked,
+            }
+        };
+        Ok(match looked {
             Ok(Some(now)) if (now.czxid, now.version) == (stat.czxid, stat.version) => {
                 let (queue, client) = (Arc::clone(&self.path), self.client.clone());
-                let (czxid, version) = (stat.czxid, stat.version);
-                Ok(Some(Delivery {
-                    client,
-                    queue,
-                    queue_version,
-                    guard,
-                    path,
-                    data,
-                    czxid,
-                    version,
-                }))
+                Ok(Some(Delivery { client, queue, queue_version, guard, path, data, stat }))
             }
             Ok(_) => Ok(None),
             Err(error) => Err(error),
@@ -368,8 +365,7 @@ pub struct Delivery {
     pub(crate) guard: Arc<Guard>,
     path: String,
     data: Vec<u8>,
-    czxid: i64,
-    version: i32,
+    stat: Stat,
 }
 
 impl Delivery {
@@ -419,7 +415,7 @@ impl Delivery {
     async fn remove(self) -> Result<(), LockError> {
         let remove = [
             Op::Check { path: self.queue.to_string(), version: Some(self.queue_version) },
-            Op::Delete { path: self.path.clone(), version: Some(self.version) },
+            Op::Delete { path: self.path.clone(), version: Some(self.stat.version) },
         ];
         let mut in_doubt = None;
         loop {
@@ -461,7 +457,7 @@ impl Delivery {
                 look.await
             };
             match or(lost, look).await {
-                Ok(stat) => return Ok(stat.is_none_or(|stat| stat.czxid != self.czxid)),
+                Ok(stat) => return Ok(stat.is_none_or(|stat| stat.czxid != self.stat.czxid)),
                 Err(error) if error.is_transient() && !self.guard.is_lost() => pause(&error).await,
                 Err(error) => return Err(unknown(error)),
             }

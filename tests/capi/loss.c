@@ -90,8 +90,11 @@ static void a_holder_is_asked_and_then_its_hold_is_broken(zkl_client *client)
     CHECK(strcmp(asked.why, "deployment") == 0 && zkl_guard_state(guard) == ZKL_HELD);
     GIVES(OK, zkl_guard_on_release_request(guard, tell_request, &late, finalize));
     UNTIL(told_calls(&late) == 1);
-    GIVES(ZKL_OUTCOME_UNKNOWN, zkl_lock_break_hold(lock, &holder, "now", 3600000, 200));
-    UNTIL(zkl_guard_state(guard) == ZKL_LOST);
+    /* On a busy machine the limit may pass before anything is sent. */
+    for (int tries = 0; tries < 100 && zkl_guard_state(guard) != ZKL_LOST; tries++) {
+        GIVES(ZKL_OUTCOME_UNKNOWN, zkl_lock_break_hold(lock, &holder, "now", 3600000, 200));
+    }
+    CHECK(zkl_guard_state(guard) == ZKL_LOST);
     CHECK(zkl_guard_lost_reason(guard) == ZKL_LOST_BROKEN);
     GIVES(ZKL_NOT_HELD, zkl_guard_set(guard, "/data", "lost", 4, -1, NULL));
     UNTIL(told_finalized(&lost) == 1 && told_finalized(&asked) == 1 && told_finalized(&late) == 1);

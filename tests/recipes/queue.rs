@@ -9,8 +9,8 @@ use test_support::{
 };
 use zklock::recipes::{Delivery, WorkQueue};
 use zklock::{Code, LockError};
-use zklock_testing::Rule;
 use zklock_testing::wire::{Op, Ops};
+use zklock_testing::{Action, Rule};
 
 use crate::{LOSSES, around, while_its_session_ends};
 
@@ -151,6 +151,21 @@ fn an_element_whose_frames_are_lost_is_put_once() {
 }
 
 #[test]
+fn a_claim_stays_when_the_look_after_it_is_lost() {
+    let bench = Bench::shared();
+    let direct = queue(&bench);
+    direct.put("a").wait().unwrap();
+    let consumer = bench.client().queue(&bench.path);
+    let element = format!("{}/qn-", bench.path);
+    let lost = bench.proxy.on(Rule::reply(Op::Exists).path_prefix(element).once(), Action::Drop);
+    let delivery = take(&consumer);
+    lost.wait_hits(1, TIMEOUT).unwrap();
+    let claims = Rule::request(Ops::creates()).path_matching(|path| path.contains("/qn-"));
+    assert_eq!(bench.proxy.count(&claims), 1);
+    delivery.done().wait().unwrap();
+}
+
+#[test]
 fn whatever_frame_is_lost_an_element_is_taken_and_removed_once() {
     for ops in
         [Ops::creates(), Ops::lists(), Op::GetData.into(), Op::Exists.into(), Op::Multi.into()]
@@ -168,7 +183,7 @@ fn whatever_frame_is_lost_an_element_is_taken_and_removed_once() {
                 let lost =
                     bench.proxy.on(way(ops.clone()).path_prefix(around(&bench)).once(), loss());
                 let delivery = take(&consumer);
-                assert_eq!(delivery.data(), b"a");
+                assert_eq!(delivery.data(), b"a", "{ops:?}");
                 let next = take(&other);
                 assert_eq!(next.data(), b"b", "{ops:?}: a is claimed");
                 delivery.done().wait().unwrap();

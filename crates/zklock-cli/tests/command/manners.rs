@@ -154,9 +154,13 @@ fn many_at_once_and_many_in_a_row_come_in_their_order_and_leave_nothing_behind()
 fn the_end_of_a_run_needs_no_other_session() {
     let bench = Bench::shared();
     let hosts = bench.proxy.hosts();
-    assert_eq!(finish(&["run", "--hosts", &hosts, &bench.path, "true"]).0, Some(0));
-    // One for the session, and one that asks for its end. To wait for that, a third is needed.
-    assert_eq!(bench.proxy.count(&Rule::request(Op::Connect)), 2);
+    // One for the session, and one that asks for its end. To wait for that, a third is needed. (On a busy machine the
+    // first may be given up.)
+    eventually("two connections are enough", || {
+        bench.proxy.clear_seen();
+        assert_eq!(finish(&["run", "--hosts", &hosts, &bench.path, "true"]).0, Some(0));
+        bench.proxy.count(&Rule::request(Op::Connect)) == 2
+    });
 }
 
 #[test]
@@ -201,9 +205,9 @@ fn a_service_is_started_again_after_a_loss_and_not_after_its_own_end() {
     let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
     let file = scratch.path().join("starts");
     let (hosts, name) = (bench.proxy.hosts(), file.display());
-    // The third time it ends by itself.
+    // The third time it ends by itself, and later if it loses the lock then.
     let script =
-        format!("echo $ZKLOCK_TOKEN >>{name}; [ $(wc -l <{name}) = 3 ] && exit 9; sleep 600");
+        format!("echo $ZKLOCK_TOKEN >>{name}; [ $(wc -l <{name}) -ge 3 ] && exit 9; sleep 600");
     let timeout = ["--session-timeout", "3s", "--restart", &bench.path, "--", "sh", "-c", &script];
     let service = start(&[&["run", "--hosts", &hosts][..], &timeout].concat());
     let starts = || fs::read_to_string(&file).unwrap_or_default().lines().count();
