@@ -17,6 +17,7 @@ pub struct Hold {
     pub process: String,
     pub kind: Kind,
     pub token: i64,
+    pub permits: usize,
     pub called: Mark,
     pub returned: Mark,
     /// Looks that said "held", and calls of fenced writes that were done.
@@ -118,7 +119,7 @@ impl History {
                     lock.holds[*place].release_called = Some(mark);
                 }
             }
-            let call = Call { mark, limit: line.limit };
+            let call = Call { mark, permits: line.permits.unwrap_or(1), limit: line.limit };
             return match calls.insert(key, call) {
                 Some(_) => Err("the call before it has not returned".to_owned()),
                 None => Ok(()),
@@ -136,6 +137,7 @@ impl History {
                     process: line.process,
                     kind: line.kind,
                     token,
+                    permits: call.permits,
                     called: call.mark,
                     returned: mark,
                     looks: Vec::new(),
@@ -182,6 +184,7 @@ impl History {
 #[derive(Debug)]
 struct Call {
     mark: Mark,
+    permits: usize,
     limit: Option<usize>,
 }
 

@@ -17,6 +17,8 @@ pub struct Line {
     pub token: Option<i64>,
     /// Of a return.
     pub outcome: Option<Outcome>,
+    /// How many permits an acquire asks for; 1 if it does not say.
+    pub permits: Option<usize>,
     /// How many permits a change of the limit sets.
     pub limit: Option<usize>,
 }

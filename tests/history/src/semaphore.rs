@@ -16,9 +16,10 @@ pub fn check(lock: &Lock) -> Vec<Found> {
         inside.retain(|before| before.certain_until() > hold.returned.at);
         inside.push(hold);
         let from = inside.iter().map(|hold| hold.called.at).max().unwrap_or(0);
+        let taken: usize = inside.iter().map(|hold| hold.permits).sum();
         let limit = highest(lock, from, hold.returned.at);
-        if limit.is_some_and(|limit| inside.len() > limit) {
-            found.push(("more holders than permits", story(&inside)));
+        if limit.is_some_and(|limit| taken > limit) {
+            found.push(("more permits are taken than there are", story(&inside)));
         }
     }
     found

@@ -14,6 +14,7 @@ fn written(short: &str) -> String {
         let token = number.first().copied().unwrap_or("0");
         let rest = match *word {
             "asks" => r#""event":"call","operation":"acquire""#.to_owned(),
+            "asks-two" => r#""event":"call","operation":"acquire","permits":2"#.to_owned(),
             "got" => format!(
                 r#""event":"return","operation":"acquire","outcome":"done","token":{token}"#
             ),
@@ -126,12 +127,18 @@ fn a_semaphore_admits_no_more_than_its_highest_limit_at_the_time() {
     let full =
         "kind=semaphore\n1 o limits 2\n2 o limited\n3 a asks\n4 a got 7\n5 b asks\n6 b got 8\n";
     let third = "20 c asks\n21 c got 9\n22 a held 7\n23 b held 8\n24 c held 9\n";
-    assert_eq!(found(&format!("{full}{third}")), ["more holders than permits"]);
+    assert_eq!(found(&format!("{full}{third}")), ["more permits are taken than there are"]);
     assert_eq!(found(&format!("{full}7 o limits 3\n8 o limited\n{third}")), NONE);
     assert_eq!(
         found(&format!("{full}7 o limits 3\n{third}")),
         NONE,
         "it may come into force later"
+    );
+    assert_eq!(
+        found(
+            "kind=semaphore\n1 o limits 2\n2 o limited\n3 a asks-two\n4 a got 7\n5 b asks\n6 b got 8\n7 b held 8\n8 a held 7"
+        ),
+        ["more permits are taken than there are"]
     );
     assert_eq!(found(&format!("{full}7 o limits 1\n8 o limited\n9 a held 7\n10 b held 8")), NONE);
 }
