@@ -102,6 +102,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub timeline: Option<PathBuf>,
 
+    /// Appends each call, return and look to this file, for `history check FILE` (docs/history.md)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub history: Option<PathBuf>,
+
     /// Tells of each acquisition: thread, node, "got lock" (on stderr with --json)
     #[arg(short, long, help_heading = "Output")]
     pub verbose: bool,

@@ -5,6 +5,7 @@ mod acquire;
 mod args;
 mod checks;
 mod counter;
+mod history;
 mod interrupt;
 mod latency;
 mod leftovers;
@@ -21,6 +22,7 @@ use std::process::ExitCode;
 
 use args::Args;
 use counter::Counter;
+use history::History;
 use interrupt::Stop;
 use output::{say, show};
 use report::Report;
@@ -47,8 +49,15 @@ fn main() -> ExitCode {
 fn test(args: &Args) -> Result<u8, Trouble> {
     let stop = Stop::on_interrupt()?;
     let counter = Counter::open(args.counter.as_deref())?;
+    let history = args.history.as_deref().map(History::open).transpose()?;
     let servers = Servers::get(args, &stop)?;
-    let bench = Bench { args, stop: &stop, servers: &servers, counter: &counter };
+    let bench = Bench {
+        args,
+        stop: &stop,
+        servers: &servers,
+        counter: &counter,
+        history: history.as_ref(),
+    };
     let mut reports: Vec<Report> = Vec::new();
     let outcome = run_all(&bench, &mut reports);
     if let Some(path) = args.timeline.as_ref().filter(|_| !reports.is_empty()) {

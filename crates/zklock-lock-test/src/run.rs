@@ -11,6 +11,7 @@ use zklock::{Lock, Strategy};
 use crate::args::Args;
 use crate::checks::{self, Violation};
 use crate::counter::Counter;
+use crate::history::History;
 use crate::interrupt::Stop;
 use crate::latency::Latency;
 use crate::leftovers::Leftovers;
@@ -34,6 +35,7 @@ pub struct Bench<'a> {
     pub stop: &'a Stop,
     pub servers: &'a Servers,
     pub counter: &'a Counter,
+    pub history: Option<&'a History>,
 }
 
 impl Bench<'_> {
@@ -123,8 +125,10 @@ impl Bench<'_> {
             let mut threads = Vec::new();
             for (number, lock) in locks.iter().enumerate() {
                 let done: Sender<()> = done.clone();
+                let path = self.args.path(strategy);
+                let history = self.history.map(|history| history.of(number, &path));
                 let life = move || {
-                    let outcome = work(number, lock, arena);
+                    let outcome = work(number, lock, arena, history.as_ref());
                     drop(done);
                     outcome
                 };

@@ -10,6 +10,7 @@ use crate::acquire::Acquire;
 use crate::args::Args;
 use crate::checks::{Checks, Violation};
 use crate::counter::Counter;
+use crate::history::Process;
 use crate::interrupt::Stop;
 use crate::latency::Latency;
 use crate::output::{say, show};
@@ -141,7 +142,7 @@ impl Gate {
 }
 
 /// The life of thread `number`, from the gate to the end of the test.
-pub fn work(number: usize, lock: &Lock, arena: &Arena) -> Outcome {
+pub fn work(number: usize, lock: &Lock, arena: &Arena, history: Option<&Process>) -> Outcome {
     let mut outcome = Outcome {
         acquisitions: 0,
         increments: 0,
@@ -158,8 +159,13 @@ pub fn work(number: usize, lock: &Lock, arena: &Arena) -> Outcome {
     let rounds = arena.args.rounds.unwrap_or(u64::MAX);
     while outcome.acquisitions < rounds && !arena.stop.is_raised() {
         let asked = Instant::now();
+        if start.deadline.is_some_and(|deadline| asked >= deadline) {
+            break;
+        }
+        if let Some(history) = history {
+            history.calls("acquire");
+        }
         let acquire = match start.deadline {
-            Some(deadline) if asked >= deadline => break,
             Some(deadline) => lock.acquire().within(deadline - asked),
             None => lock.acquire(),
         };
@@ -167,10 +173,14 @@ pub fn work(number: usize, lock: &Lock, arena: &Arena) -> Outcome {
         match arena.stop.or(acquire) {
             None => break,
             Some(Ok(guard)) => {
-                Visit { number, arena, asked, got: Instant::now(), deadline: start.deadline }
+                let got = Instant::now();
+                Visit { number, arena, asked, got, deadline: start.deadline, history }
                     .make(guard, &mut outcome);
             }
             Some(Err(error)) if start.deadline.is_some() && error.is_timeout() => {
+                if let Some(history) = history {
+                    history.got_nothing();
+                }
                 arena.note_acquire(number, asked, None);
                 outcome.gave_up = Some(error.to_string());
                 break;
@@ -192,11 +202,16 @@ struct Visit<'a> {
     asked: Instant,
     got: Instant,
     deadline: Option<Instant>,
+    history: Option<&'a Process<'a>>,
 }
 
 impl Visit<'_> {
     fn make(&self, guard: Guard, outcome: &mut Outcome) {
         let Visit { number, arena, .. } = *self;
+        if let Some(history) = self.history {
+            history.acquired(guard.fencing_token());
+            history.look(&guard);
+        }
         let before = arena.last_release();
         let loss = guard.lost();
         arena.checks.enter(number, guard.fencing_token(), loss.clone());
@@ -226,12 +241,19 @@ impl Visit<'_> {
         }
 
         let token = guard.fencing_token();
+        if let Some(history) = self.history {
+            history.look(&guard);
+            history.calls("release");
+        }
         let lost = if guard.is_lost() { loss.get() } else { None };
         arena.checks.leave(number);
         arena.note_release();
         arena.note_acquire(number, self.asked, Some(self.got));
         let limit = arena.args.session_timeout + RELEASE_TIMEOUT;
         let released = guard.release().within(limit).wait();
+        if let Some(history) = self.history {
+            history.released(&released);
+        }
         let what = match (lost, released) {
             (Some(LostReason::Deleted), _) => return self.deleted(token, outcome),
             (None, Err(LockError::Lost { reason: LostReason::Deleted, .. })) => {

@@ -83,6 +83,19 @@ fn other_stores_are_tested_by_their_address_and_have_no_fault() {
 }
 
 #[test]
+fn the_history_of_each_strategy_is_accepted_by_the_checker() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("history");
+    let path = file.display().to_string();
+    let output = run(&["--threads", "4", "--rounds", "25", "--json", "--history", &path]);
+    assert_eq!(reports(&output).len(), 3);
+    let verdict = history::check(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    assert_eq!(verdict.violations, []);
+    assert_eq!((verdict.holds["mutex"], verdict.calls["mutex"]), (300, 600));
+    assert_eq!((verdict.open, verdict.uncounted), (0, 0));
+}
+
+#[test]
 fn all_strategies_report_the_promised_fields_and_no_fault() {
     let output = run(&["--threads", "3", "--seconds", "1", "--json"]);
     let reports = reports(&output);

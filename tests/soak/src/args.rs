@@ -77,6 +77,10 @@ pub struct Args {
     #[arg(long, value_name = "FILE.svg", help_heading = "Output")]
     pub svg: Option<PathBuf>,
 
+    /// Writes what the clients did and believed here, for `history check FILE` (docs/history.md)
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub history: Option<PathBuf>,
+
     /// One JSON object, and nothing else on stdout
     #[arg(long, help_heading = "Output")]
     pub json: bool,

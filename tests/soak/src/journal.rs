@@ -34,8 +34,12 @@ pub enum Written {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Asks for a lock; `how` says in which way.
-    Ask { lock: usize, how: String },
+    /// Asks for a lock; `how` says in which way, and `part` to read or write, or for how many permits.
+    Ask { lock: usize, how: String, part: String },
+    /// Begins to set a semaphore's limit.
+    Limits { lock: usize, limit: u32 },
+    /// That has ended.
+    Limited { written: Written },
     /// The ask has ended without the lock, as it may: a timeout, a refusal to the one that only
     /// tries, an attempt that was dropped.
     None { why: String },
@@ -112,7 +116,9 @@ impl fmt::Display for Entry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}\t{}\t", self.at.0, self.thread)?;
         match &self.event {
-            Event::Ask { lock, how } => write!(f, "ask\t{lock}\t{how}"),
+            Event::Ask { lock, how, part } => write!(f, "ask\t{lock}\t{how}\t{part}"),
+            Event::Limits { lock, limit } => write!(f, "limits\t{lock}\t{limit}"),
+            Event::Limited { written } => write!(f, "limited\t{}", name(&Written::NAMES, *written)),
             Event::None { why } => write!(f, "none\t{}", flat(why)),
             Event::Failed { why } => write!(f, "failed\t{}", flat(why)),
             Event::Got { token, session, state } => {
@@ -139,7 +145,13 @@ impl Entry {
         let word = words.next()?;
         let mut next = || words.next();
         let event = match word {
-            "ask" => Event::Ask { lock: next()?.parse().ok()?, how: next()?.to_owned() },
+            "ask" => Event::Ask {
+                lock: next()?.parse().ok()?,
+                how: next()?.to_owned(),
+                part: next()?.to_owned(),
+            },
+            "limits" => Event::Limits { lock: next()?.parse().ok()?, limit: next()?.parse().ok()? },
+            "limited" => Event::Limited { written: named(&Written::NAMES, next()?)? },
             "none" => Event::None { why: next()?.to_owned() },
             "failed" => Event::Failed { why: next()?.to_owned() },
             "got" => Event::Got {
@@ -212,7 +224,9 @@ mod tests {
     #[test]
     fn a_line_is_read_as_it_was_written_and_half_a_line_is_left_out() {
         let events = [
-            Event::Ask { lock: 3, how: "within".to_owned() },
+            Event::Ask { lock: 3, how: "within".to_owned(), part: String::new() },
+            Event::Limits { lock: 3, limit: 4 },
+            Event::Limited { written: Written::Unknown },
             Event::None { why: "timeout".to_owned() },
             Event::Failed { why: "no\tnode".to_owned() },
             Event::Got { token: 0x1_0000_0007, session: -5, state: State::Held },

@@ -9,6 +9,7 @@ mod clock;
 mod cluster;
 mod evidence;
 mod explain;
+mod export;
 mod fault;
 mod history;
 mod journal;
@@ -111,6 +112,9 @@ fn judge(args: &Args, evidence: &Evidence) -> Result<u8, Trouble> {
     if let Some(path) = &args.svg {
         let picture = timeline::draw(evidence, &verdict);
         std::fs::write(path, picture).map_err(Trouble::new(path.display()))?;
+    }
+    if let Some(path) = &args.history {
+        std::fs::write(path, export::history(evidence)).map_err(Trouble::new(path.display()))?;
     }
     let report = Report { evidence, verdict: &verdict };
     let text = if args.json { format!("{}\n", report.json()) } else { report.text() };

@@ -94,6 +94,30 @@ fn check(evidence: &Path) -> Output {
 }
 
 #[test]
+fn the_history_is_accepted_by_the_checker_and_rejected_if_its_looks_come_later() {
+    let copy = Run::shared().copy();
+    let file = copy.path().join("history");
+    let [directory, path] = [copy.path(), &file].map(|path| path.display().to_string());
+    let output = soak(&["--check", &directory, "--json", "--history", &path]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = fs::read_to_string(&file).unwrap();
+    let verdict = history::check(&text).unwrap();
+    assert_eq!(verdict.violations, []);
+    for kind in ["mutex", "election", "read", "write", "semaphore"] {
+        assert!(verdict.holds.get(kind) > Some(&0), "{kind}: {verdict}");
+    }
+    let later = text.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        if line["event"] == "held" {
+            line["at"] = (line["at"].as_i64().unwrap() + 2_000_000_000).into();
+        }
+        format!("{line}\n")
+    });
+    let verdict = history::check(&later.collect::<String>()).unwrap();
+    assert!(verdict.violations.iter().any(|violation| violation.what == "two holders"));
+}
+
+#[test]
 fn seconds_of_faults_show_no_violation() {
     let run = Run::shared();
     let report = &run.report;

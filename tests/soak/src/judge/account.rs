@@ -93,7 +93,11 @@ impl Account {
                 account.closed.push((*session, at));
                 continue;
             }
-            if let Event::Ask { lock, how } = event {
+            if let Event::Limits { .. } | Event::Limited { .. } = event {
+                // The log says which limits there were.
+                continue;
+            }
+            if let Event::Ask { lock, how, .. } = event {
                 asking.insert(thread, account.asks.len());
                 let (lock, how) = (*lock, how.clone());
                 let ask = Ask { process, thread, lock, how, at, ended: None, failed: None };

@@ -49,7 +49,7 @@ fn write(zxid: i64, session: i64, token: i64, number: u32, process: u32) -> Txn 
 }
 
 fn ask(at: i64) -> Entry {
-    entry(at, Event::Ask { lock: QUEUE, how: "acquire".to_owned() })
+    entry(at, Event::Ask { lock: QUEUE, how: "acquire".to_owned(), part: String::new() })
 }
 
 fn got(at: i64, token: i64, session: i64) -> Entry {

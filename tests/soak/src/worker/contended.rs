@@ -5,6 +5,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use zklock::{Client, Election, Guard, Leadership, Lock, LockError, ReadWriteLock, Semaphore};
 
+use crate::journal::Written;
 use crate::locks::{LockName, PERMITS, Sort};
 
 /// How many permits a semaphore may come to have: never fewer than anybody asks for.
@@ -37,23 +38,32 @@ impl Contended {
         }
     }
 
-    /// What to ask for.
-    pub fn draw(&self, rng: &mut Rng) -> Wanted {
-        Wanted::Lock(match self {
-            Contended::Lock(lock) => lock.clone(),
-            Contended::ReadWrite(lock) if rng.u32(..WRITES) == 0 => lock.write(),
-            Contended::ReadWrite(lock) => lock.read(),
-            Contended::Semaphore(semaphore) => semaphore.permits(rng.u32(1..=MOST_PERMITS)),
-            Contended::Election(election) => return Wanted::Leadership(election.clone()),
-        })
+    /// What to ask for, and the part of the lock as it is journaled.
+    pub fn draw(&self, rng: &mut Rng) -> (Wanted, String) {
+        let (lock, part) = match self {
+            Contended::Lock(lock) => (lock.clone(), String::new()),
+            Contended::ReadWrite(lock) if rng.u32(..WRITES) == 0 => (lock.write(), "write".into()),
+            Contended::ReadWrite(lock) => (lock.read(), "read".into()),
+            Contended::Semaphore(semaphore) => {
+                let permits = rng.u32(1..=MOST_PERMITS);
+                (semaphore.permits(permits), permits.to_string())
+            }
+            Contended::Election(election) => {
+                return (Wanted::Leadership(election.clone()), String::new());
+            }
+        };
+        (Wanted::Lock(lock), part)
     }
 
     /// Now and then there come to be more permits or fewer.
-    pub fn change(&self, rng: &mut Rng) {
+    pub fn change(&self, rng: &mut Rng, begins: impl Fn(u32), ended: impl Fn(Written)) {
         if let Contended::Semaphore(semaphore) = self {
             if rng.u32(..CHANGES) == 0 {
+                let limit = rng.u32(LIMITS);
+                begins(limit);
                 // It may be set all the same: the log says so.
-                let _ = semaphore.set_limit(rng.u32(LIMITS)).within(LIMIT).wait();
+                let set = semaphore.set_limit(limit).within(LIMIT).wait();
+                ended(if set.is_ok() { Written::Done } else { Written::Unknown });
             }
         }
     }

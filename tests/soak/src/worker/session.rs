@@ -160,10 +160,14 @@ impl Session {
     fn round(&mut self, client: &Client, locks: &[Contended]) {
         let chosen = self.rng.usize(..locks.len());
         let contended = &locks[chosen];
-        contended.change(&mut self.rng);
+        let mut rng = self.rng.clone();
+        let begins = |limit| self.note(Event::Limits { lock: chosen, limit });
+        contended.change(&mut rng, begins, |written| self.note(Event::Limited { written }));
+        self.rng = rng;
         let how = How::draw(&mut self.rng);
-        self.note(Event::Ask { lock: chosen, how: how.name().to_owned() });
-        let got = match contended.draw(&mut self.rng) {
+        let (wanted, part) = contended.draw(&mut self.rng);
+        self.note(Event::Ask { lock: chosen, how: how.name().to_owned(), part });
+        let got = match wanted {
             Wanted::Lock(lock) => match how {
                 How::Work => return self.work(client, &lock, chosen),
                 How::Try => lock.try_acquire().wait().map(|got| got.map(Holding::Guard)),
