@@ -155,6 +155,8 @@ fn a_claim_stays_when_the_look_after_it_is_lost() {
     let bench = Bench::shared();
     let direct = queue(&bench);
     direct.put("a").wait().unwrap();
+    drop(take(&direct));
+    expect_no_claim(&bench);
     let consumer = bench.client().queue(&bench.path);
     let element = format!("{}/qn-", bench.path);
     let lost = bench.proxy.on(Rule::reply(Op::Exists).path_prefix(element).once(), Action::Drop);
