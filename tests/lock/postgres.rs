@@ -144,7 +144,10 @@ fn a_server_that_takes_no_writes_and_a_user_who_may_make_none_are_refused_at_con
         ("poor", Code::NO_AUTH, "permission denied for table zklock_gate"),
     ] {
         let address = format!("postgres://{user}@{}/postgres", server.database.addr());
-        let error = zklock::connect(&address).within(TIMEOUT).wait().unwrap_err();
+        let refused = || zklock::connect(&address).within(TIMEOUT).wait().unwrap_err();
+        // A busy machine may keep its server from answering in time.
+        let busy = |error: &zklock::Error| error.to_string().contains("has not answered in time");
+        let error = (0..10).map(|_| refused()).find(|error| !busy(error)).unwrap();
         assert!(error.code() == code && error.to_string().contains(why), "{error}");
     }
 }
