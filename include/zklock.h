@@ -1311,11 +1311,12 @@ int zkl_guard_set(const zkl_guard *guard,
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK, also for a leadership that was handed over. ZSESSIONEXPIRED: before the release, the session was lost or somebody broke the hold. ZNONODE:
- * another client deleted the znode. After either, others may have held the lock. ZNOAUTH: the session may not DELETE
- * in the lock's directory, so the lock stays until the session ends. A client with its own session replaces it as soon
- * as it holds no other lock. ZINVALIDSTATE, ZCLOSING or ZKL_OUTCOME_UNKNOWN: the client was detached. ZBADARGUMENTS: NULL.
- * ZKL_WOULD_DEADLOCK: inside a callback of the C client; the lock is released in the background.
+ * ZOK, also for a leadership that was handed over. ZSESSIONEXPIRED: before the release, the session was lost or
+ * somebody broke the hold. ZNONODE: another client deleted the znode. After either, others may have held the lock.
+ * ZNOAUTH: the session may not DELETE in the lock's directory, so the lock stays until the session ends. A client with
+ * its own session replaces it as soon as it holds no other lock. ZINVALIDSTATE, ZCLOSING or ZKL_OUTCOME_UNKNOWN: the
+ * client was detached. ZBADARGUMENTS: NULL. ZKL_WOULD_DEADLOCK: inside a callback of the C client; the lock is
+ * released in the background.
  */
 int zkl_guard_release(zkl_guard *guard);
 

@@ -227,12 +227,18 @@ fn claims_that_their_session_may_not_read_are_refused_and_leave_nothing() {
     let bench = Bench::shared();
     let client = bench.client();
     let locks = prepared(&bench, &client, 2).locks().to_vec();
+    let children = |lock: &Lock| bench.ask(|raw| raw.children(lock.path())).unwrap();
     let others = [Acl::new(Permissions::ALL, "ip", "192.0.2.1")];
-    let all = MultiLock::new(locks.into_iter().map(|lock| lock.acl(others.clone())));
-    let error = all.acquire().within(TIMEOUT).wait().unwrap_err();
-    assert!(matches!(error, LockError::NotPermitted { .. }), "{error:?}");
-    assert!(error.to_string().contains("READ permission on"), "{error}");
-    expect_free(&bench, 2);
+    let all = MultiLock::new(locks.iter().map(|lock| lock.clone().acl(others.clone())));
+    for is_lost in [false, true] {
+        let delete = Rule::request(wire::Op::Delete).path_prefix(&bench.path).once();
+        let lost = is_lost.then(|| bench.proxy.on(delete, Action::Drop));
+        let error = all.acquire().within(TIMEOUT).wait().unwrap_err();
+        assert!(matches!(error, LockError::NotPermitted { .. }), "{error:?}");
+        assert!(error.to_string().contains("READ permission on"), "{error}");
+        lost.inspect(|lost| lost.wait_hits(1, TIMEOUT).unwrap());
+        eventually("nothing is left", || locks.iter().all(|lock| children(lock).is_empty()));
+    }
 }
 
 #[test]

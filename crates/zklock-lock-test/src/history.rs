@@ -23,7 +23,7 @@ impl History {
         Ok(History { file })
     }
 
-    /// What one thread does to one lock.
+    /// The operations of one thread on one lock.
     pub fn of(&self, thread: usize, path: &str) -> Process<'_> {
         Process {
             file: &self.file,

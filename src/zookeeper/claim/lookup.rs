@@ -12,7 +12,6 @@ use super::payload;
 use super::sent_after::SentAfter;
 use crate::client::{Children, TrustedSession, Znode};
 use crate::error::{Code, Error, Result};
-use crate::logging::log;
 use crate::retry;
 use crate::runtime::{Pending, Timer};
 use crate::znode::Stat;
@@ -123,9 +122,8 @@ pub(crate) async fn read_created(
         }
         Err(error) if error.code() == Code::NO_AUTH => {
             for path in paths {
-                let deleted = session.delete(path, None).await;
-                let path = path.to_string();
-                log!(DEBUG, path, ?deleted, "a claim that may not be read");
+                // Its name is given once. If the reply is lost, it goes with the session.
+                drop(session.guaranteed_delete(&Arc::from(*path), 0, false, Arc::default()));
             }
             Err(error)
         }

@@ -25,11 +25,11 @@ const WITHOUT_ROOM: Duration = Duration::from_secs(5);
 /// The claims that a client holds and does not watch yet, the oldest first.
 #[derive(Default)]
 struct Unwatched {
-    claims: VecDeque<Young>,
+    claims: VecDeque<UnwatchedClaim>,
     is_looked_at: bool,
 }
 
-struct Young {
+struct UnwatchedClaim {
     tenure: Weak<Tenure>,
     /// The claim, unless it is the one that the tenure began with.
     later: Option<Box<Node>>,
@@ -41,7 +41,7 @@ struct Young {
 pub(crate) fn watch_once_old(tenure: &Arc<Tenure>, later: Option<&Node>) {
     let unwatched = tenure.client.registry.of::<Mutex<Unwatched>>("");
     let (later, watched_from) = (later.cloned().map(Box::new), now() + UNWATCHED);
-    let claim = Young { tenure: Arc::downgrade(tenure), later, watched_from };
+    let claim = UnwatchedClaim { tenure: Arc::downgrade(tenure), later, watched_from };
     let mut all = unwatched.lock();
     all.claims.push_back(claim);
     if !std::mem::replace(&mut all.is_looked_at, true) {
@@ -67,9 +67,10 @@ async fn watch_old_ones(unwatched: Arc<Mutex<Unwatched>>, first: Instant) {
 
 impl Unwatched {
     /// Takes what is old enough, or held no more. Gives also when there is more to take.
-    fn take_old(&mut self) -> (Vec<Young>, Option<Instant>) {
+    fn take_old(&mut self) -> (Vec<UnwatchedClaim>, Option<Instant>) {
         let (mut old, now) = (Vec::new(), now());
-        let is_due = |claim: &Young| claim.watched_from <= now || claim.tenure.strong_count() == 0;
+        let is_due =
+            |claim: &UnwatchedClaim| claim.watched_from <= now || claim.tenure.strong_count() == 0;
         while self.claims.front().is_some_and(is_due) {
             old.extend(self.claims.pop_front());
         }

@@ -5,7 +5,7 @@
 //! necessary, but not sufficient: the order of admissions is not searched.
 
 use crate::check::{Found, story};
-use crate::hold::{Hold, Lock};
+use crate::hold::{Hold, Interval, Lock};
 
 pub fn check(lock: &Lock) -> Vec<Found> {
     let mut holds: Vec<&Hold> = lock.holds.iter().collect();
@@ -34,7 +34,7 @@ fn highest(lock: &Lock, from: i64, to: i64) -> Option<usize> {
         .filter(|(change, _)| change.to < from)
         .map(|(change, _)| change.from)
         .max();
-    let counts = |change: &&(crate::hold::Interval, usize)| {
+    let counts = |change: &&(Interval, usize)| {
         change.0.from <= to && ended.is_none_or(|latest| change.0.to >= latest)
     };
     lock.limits.iter().filter(counts).map(|(_, limit)| *limit).max()
