@@ -10,6 +10,8 @@ pub enum Mode {
     Plain,
     Static,
     Valgrind,
+    /// Under valgrind, which does not look for leaks.
+    WithoutLeaks,
     /// Under valgrind, with an error for blocks that may be leaks as well.
     Shutdown,
     Sanitized,
@@ -24,7 +26,7 @@ pub fn program(name: &str, mode: Mode) -> PathBuf {
     let source = format!("tests/capi/{name}.c");
     let program = format!("{name}-{mode:?}");
     match mode {
-        Mode::Plain | Mode::Valgrind | Mode::Shutdown => {
+        Mode::Plain | Mode::Valgrind | Mode::WithoutLeaks | Mode::Shutdown => {
             c_programs::build(&source, &program, STRICT)
         }
         Mode::Static => c_programs::build_static(&source, &program, STRICT),
@@ -36,6 +38,7 @@ pub fn program(name: &str, mode: Mode) -> PathBuf {
 pub fn start(program: &Path, mode: Mode, arguments: &[String]) -> Process {
     let mut command = match mode {
         Mode::Valgrind => c_programs::valgrind(program, true),
+        Mode::WithoutLeaks => c_programs::valgrind(program, false),
         Mode::Shutdown => c_programs::valgrind_after_shutdown(program),
         _ => c_programs::command(program),
     };

@@ -529,13 +529,10 @@ static void in_a_child(void (*does)(void))
     in_a_child_beside(does, NULL);
 }
 
-#ifndef __SANITIZE_ADDRESS__
-/* Leaks are looked for at an exit, and a child has lost what its parent's other threads know. */
 static void exits(void)
 {
     exit(0);
 }
-#endif
 
 static void in_a_grandchild(void)
 {
@@ -545,8 +542,6 @@ static void in_a_grandchild(void)
     zkl_client_free(own);
 }
 
-/* The sanitizer's own allocator has locks that a child may find held, for good. */
-#ifndef __SANITIZE_ADDRESS__
 static zkl_client *busy_client;
 static zkl_lock *busy;
 
@@ -603,7 +598,6 @@ static void children_are_made_while_other_threads_are_inside(int children)
     zkl_lock_free(busy);
     zkl_client_free(busy_client);
 }
-#endif
 
 static void the_parent_has_recipes(void)
 {
@@ -723,12 +717,10 @@ int main(int argc, char **argv)
     in_a_child(what_the_child_makes_works);
     in_a_child_beside(the_child_waits_for_its_parent, the_parent_gives);
     in_a_child(in_a_grandchild);
-#ifndef __SANITIZE_ADDRESS__
     in_a_child(exits);
     /* More, where somebody wants to look for long. */
     const char *children = getenv("CHILDREN");
     children_are_made_while_other_threads_are_inside(children == NULL ? 10 : atoi(children));
-#endif
 
     /* Nothing of the parent's has changed. */
     the_parents_recipes_work();

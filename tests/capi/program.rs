@@ -25,7 +25,7 @@ pub fn run(name: &str, mode: Mode) {
     let world = World::new();
     // Under valgrind one thread runs at a time, slowly, and a session must survive that.
     let session_timeout_ms = match (mode, name) {
-        (Mode::Valgrind | Mode::Shutdown, _) => 20_000,
+        (Mode::Valgrind | Mode::WithoutLeaks | Mode::Shutdown, _) => 20_000,
         (_, "clock") => 4_000,
         _ => 10_000,
     };
