@@ -102,7 +102,7 @@ impl Link {
         log!(
             WARN,
             path,
-            "the session has no DELETE permission on the directory: what is left there blocks others until the session ends"
+            "the session may not delete this znode (DELETE on its directory) or look at it (READ): it blocks others until the session ends"
         );
         self.has_undeletable.store(true, Ordering::Release);
         if let Some(owner) = self.owner.upgrade() {

@@ -89,6 +89,15 @@ fn of_versions(servers: &[ServerSays]) -> Option<Finding> {
     })
 }
 
+/// Whether a server of this version has CVE-2026-24281.
+fn trusts_reverse_dns(version: &[u32]) -> bool {
+    match version {
+        [3, 9, patch, ..] => *patch < 5,
+        [3, minor, patch, ..] => (*minor, *patch) < (8, 6),
+        _ => false,
+    }
+}
+
 /// What one of them says of itself.
 pub fn of_server(server: &ServerSays, tick_said: Option<Duration>) -> Vec<Finding> {
     let mut found = Vec::new();
@@ -114,6 +123,14 @@ pub fn of_server(server: &ServerSays, tick_said: Option<Duration>) -> Vec<Findin
                 "raise minSessionTimeout to two ticks, or write tick-time into the configuration of all clients",
             ));
         }
+    }
+    if server.has_tls && trusts_reverse_dns(&server.version_numbers()) {
+        let version = server.version.as_deref().unwrap_or_default();
+        found.push(Finding::warning(
+            "version",
+            format!("{name}: ZooKeeper {version} also accepts a TLS certificate for a name that reverse DNS gives (CVE-2026-24281)"),
+            "upgrade to 3.8.6, 3.9.5 or later",
+        ));
     }
     let number = |key: &str| server.numbers.get(key).copied();
     if let Some(watches) = number("zk_watch_count").filter(|count| *count > MANY_WATCHES) {
@@ -187,6 +204,18 @@ mod tests {
         assert_eq!(worst(&of_server(&sick, Some(seconds(1)))), (Level::Bad, "sessions"));
         sick.shortest_session = Some(seconds(4));
         assert!(of_server(&sick, None).is_empty());
+    }
+
+    #[test]
+    fn a_server_with_tls_that_trusts_reverse_dns_is_named() {
+        let warns = |version: &str, has_tls: bool| {
+            let server = ServerSays { has_tls, ..server(version, "leader") };
+            !of_server(&server, None).is_empty()
+        };
+        let versions = ["3.6.4", "3.8.5", "3.8.6", "3.8.10", "3.9.4", "3.9.5", "3.10.0", "?"];
+        let named: Vec<_> = versions.into_iter().filter(|version| warns(version, true)).collect();
+        assert_eq!(named, ["3.6.4", "3.8.5", "3.9.4"]);
+        assert!(!warns("3.9.4", false));
     }
 
     #[test]

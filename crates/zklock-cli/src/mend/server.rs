@@ -22,6 +22,7 @@ pub struct ServerSays {
     pub tick: Option<Duration>,
     pub shortest_session: Option<Duration>,
     pub longest_session: Option<Duration>,
+    pub has_tls: bool,
     /// Of `mntr`, where that is allowed.
     pub numbers: HashMap<String, f64>,
 }
@@ -97,6 +98,8 @@ impl ServerSays {
         self.tick = time("tickTime=");
         self.shortest_session = time("minSessionTimeout=");
         self.longest_session = time("maxSessionTimeout=");
+        let tls_port = answer.lines().find_map(|line| line.strip_prefix("secureClientPort="));
+        self.has_tls = tls_port.is_some_and(|port| port.trim().parse::<u16>().is_ok());
     }
 
     fn read_mntr(&mut self, answer: &str) {
@@ -128,12 +131,17 @@ mod tests {
         let mut says = read_srvr("a", answer).unwrap();
         assert!(says.is("follower"));
         assert_eq!(says.version_numbers(), [3, 8, 0]);
-        says.read_conf("clientPort=1\ntickTime=2000\nminSessionTimeout=4000\n");
+        says.read_conf(
+            "clientPort=1\nsecureClientPort=-1\ntickTime=2000\nminSessionTimeout=4000\n",
+        );
+        assert!(!says.has_tls);
         assert_eq!(says.tick, Some(Duration::from_secs(2)));
         assert_eq!(
             (says.shortest_session, says.longest_session),
             (Some(Duration::from_secs(4)), None)
         );
+        says.read_conf("clientPort=1\nsecureClientPort=2182\n");
+        assert!(says.has_tls);
         says.read_mntr("zk_watch_count\t7\nzk_server_state\tleader\nzk_avg_latency\t0.5\n");
         assert_eq!(says.numbers.get("zk_watch_count"), Some(&7.0));
     }
