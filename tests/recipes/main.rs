@@ -5,6 +5,7 @@ mod contract;
 mod counter;
 mod group;
 mod queue;
+mod queue_history;
 mod receipts;
 
 use std::thread;

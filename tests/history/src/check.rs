@@ -77,6 +77,7 @@ pub fn check(text: &str) -> Result<Verdict, String> {
         } else {
             found.extend(exclusion(lock));
         }
+        found.extend(deliveries(lock));
         let violation = |(what, story): Found| Violation { what, path: path.clone(), story };
         verdict.violations.extend(found.into_iter().map(violation));
     }
@@ -124,6 +125,22 @@ fn exclusion(lock: &Lock) -> Vec<Found> {
         let class = &mut ends[usize::from(hold.kind == Kind::Read)];
         if class.is_none_or(|(latest, _)| latest < end) {
             *class = Some((end, hold));
+        }
+    }
+    found
+}
+
+/// An element of a work queue is delivered after it was put, and never again once it was removed.
+fn deliveries(lock: &Lock) -> Vec<Found> {
+    let mut holds: Vec<&Hold> = lock.holds.iter().filter(|hold| hold.kind == Kind::Work).collect();
+    holds.sort_by_key(|hold| hold.token);
+    let mut found = Vec::new();
+    for (index, hold) in holds.iter().enumerate() {
+        if lock.puts.iter().all(|put| put.from > hold.returned.at) {
+            found.push(("delivered before it was put", story(&[hold])));
+        }
+        if let Some(before) = holds[..index].iter().rfind(|before| before.finished) {
+            found.push(("delivered after it was removed", story(&[before, hold])));
         }
     }
     found

@@ -27,6 +27,8 @@ pub struct Hold {
     pub release_returned: Option<Mark>,
     /// The release has succeeded.
     pub released: Option<Mark>,
+    /// The element of a work queue was removed.
+    pub finished: bool,
 }
 
 impl Hold {
@@ -56,6 +58,8 @@ pub struct Lock {
     pub breaks: Vec<Interval>,
     /// A semaphore's limits, and when each may have come into force.
     pub limits: Vec<(Interval, usize)>,
+    /// When an element may have been put.
+    pub puts: Vec<Interval>,
     /// Looks that do not count, because the claim was broken before them.
     pub uncounted: usize,
 }
@@ -114,7 +118,7 @@ impl History {
         let key = (line.process.clone(), line.path.clone(), operation);
         if line.event == Event::Call {
             *self.calls.entry(line.kind).or_default() += 1;
-            if operation == Operation::Release {
+            if matches!(operation, Operation::Release | Operation::Finish) {
                 if let Some(place) = current.get(&owner) {
                     lock.holds[*place].release_called = Some(mark);
                 }
@@ -144,13 +148,19 @@ impl History {
                     release_called: None,
                     release_returned: None,
                     released: None,
+                    finished: false,
                 });
             }
-            (Operation::Release, outcome) => {
+            (Operation::Release | Operation::Finish, outcome) => {
                 let hold = current.get(&owner).map(|place| &mut lock.holds[*place]);
                 let hold = hold.ok_or("a release without a hold")?;
                 hold.release_returned = Some(mark);
                 hold.released = (outcome == Outcome::Done).then_some(mark);
+                hold.finished = operation == Operation::Finish && outcome == Outcome::Done;
+                if hold.finished {
+                    // The servers refuse it once the claim is gone.
+                    hold.looks.push(call.mark);
+                }
             }
             (Operation::Write, Outcome::Done) => {
                 if let Some(place) = current.get(&owner) {
@@ -159,6 +169,7 @@ impl History {
             }
             (_, Outcome::Unknown) => self.leave_open(&line.path, operation, &call),
             (Operation::Break, Outcome::Done) => lock.breaks.push(interval),
+            (Operation::Put, Outcome::Done) => lock.puts.push(interval),
             (Operation::Limit, Outcome::Done) => {
                 lock.limits.push((interval, call.limit.ok_or("a limit needs a number")?));
             }
@@ -174,6 +185,7 @@ impl History {
         let interval = Interval { from: call.mark.at, to: i64::MAX };
         match operation {
             Operation::Break => lock.breaks.push(interval),
+            Operation::Put => lock.puts.push(interval),
             Operation::Limit => lock.limits.extend(call.limit.map(|limit| (interval, limit))),
             _ => {}
         }

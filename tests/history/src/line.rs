@@ -43,6 +43,10 @@ pub enum Operation {
     Break,
     /// Sets a semaphore's limit.
     Limit,
+    /// Puts an element into a work queue.
+    Put,
+    /// Removes an element that was delivered, for good.
+    Finish,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
@@ -53,6 +57,8 @@ pub enum Kind {
     Read,
     Write,
     Semaphore,
+    /// An element of a work queue: a hold is a delivery.
+    Work,
 }
 
 impl Kind {
@@ -68,6 +74,7 @@ impl Kind {
             Kind::Read => "read",
             Kind::Write => "write",
             Kind::Semaphore => "semaphore",
+            Kind::Work => "work",
         }
     }
 }

@@ -27,6 +27,14 @@ fn written(short: &str) -> String {
             "wrote" => r#""event":"return","operation":"write","outcome":"done""#.to_owned(),
             "breaks" => r#""event":"call","operation":"break""#.to_owned(),
             "broke" => r#""event":"return","operation":"break","outcome":"done""#.to_owned(),
+            "puts" => r#""event":"call","operation":"put""#.to_owned(),
+            "put" => r#""event":"return","operation":"put","outcome":"done""#.to_owned(),
+            "not-put" => r#""event":"return","operation":"put","outcome":"refused""#.to_owned(),
+            "finishes" => format!(r#""event":"call","operation":"finish","token":{token}"#),
+            "finished" => r#""event":"return","operation":"finish","outcome":"done""#.to_owned(),
+            "not-finished" => {
+                r#""event":"return","operation":"finish","outcome":"refused""#.to_owned()
+            }
             "limits" => format!(r#""event":"call","operation":"limit","limit":{token}"#),
             "limited" => r#""event":"return","operation":"limit","outcome":"done""#.to_owned(),
             other => panic!("{other}: no such word"),
@@ -141,6 +149,21 @@ fn a_semaphore_admits_no_more_than_its_highest_limit_at_the_time() {
         ["more permits are taken than there are"]
     );
     assert_eq!(found(&format!("{full}7 o limits 1\n8 o limited\n9 a held 7\n10 b held 8")), NONE);
+}
+
+#[test]
+fn an_element_is_delivered_to_one_consumer_at_a_time_until_it_is_removed() {
+    let first = "kind=work\n1 p puts\n2 p put\n3 a asks\n4 a got 7\n5 a held 7\n";
+    let again = "8 b asks\n9 b got 8\n10 b held 8\n";
+    let finished = "6 a finishes 7\n7 a finished\n";
+    assert_eq!(found(&format!("{first}6 a releases 7\n7 a released\n{again}")), NONE);
+    assert_eq!(found(&format!("{first}{again}11 a finishes 7\n12 a not-finished\n")), NONE);
+    assert_eq!(found(&format!("{first}{again}11 a finishes 7\n12 a finished\n"))[0], "two holders");
+    assert_eq!(found(&format!("{first}{finished}")), NONE);
+    assert_eq!(found(&format!("{first}{finished}{again}")), ["delivered after it was removed"]);
+    let never = "kind=work\n1 p puts\n2 p not-put\n3 a asks\n4 a got 7\n";
+    assert_eq!(found(never), ["delivered before it was put"]);
+    assert_eq!(found(&never.replace("2 p not-put\n", "")), NONE, "it may be put at any time");
 }
 
 #[test]
