@@ -529,7 +529,10 @@ fn thousands_hold_one_lock() {
     let writing = lock.write().try_acquire().wait().unwrap();
     assert!(writing.is_none());
     let waiting = acquire_in_background(&lock.write());
-    eventually("it waits", || lock.write().contenders().wait().unwrap().len() == 9_002);
+    // On a busy machine so many take longer than a lease.
+    eventually("it waits", || {
+        lock.write().contenders().wait().is_ok_and(|contenders| contenders.len() == 9_002)
+    });
     guard.release().wait().unwrap();
     let _: () = server.ask(&["EVAL", "redis.call('DEL', 'zklock:queue:'..ARGV[1])", "0", PATH]);
     // Its claim is gone too, and made again.

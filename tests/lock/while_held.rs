@@ -14,7 +14,7 @@ use test_support::{TIMEOUT, eventually, options};
 use zklock::{Guard, GuardState, LocalStore, LockError, LostReason, Timeout, WhileHeldError};
 
 use crate::bench::{Bench, each_strategy};
-use crate::place::each_store;
+use crate::place::{Place, each_store};
 
 /// Goes up when it is dropped.
 #[derive(Clone, Default)]
@@ -46,9 +46,9 @@ async fn endless(begun: Flag, gone: Flag) {
 }
 
 /// The lock was lost after the work had started; this is what the work has given.
-fn lost<T: std::fmt::Debug>(ended: Result<T, WhileHeldError<T>>) -> Option<T> {
+fn lost<T: std::fmt::Debug>(place: &Place, ended: Result<T, WhileHeldError<T>>) -> Option<T> {
     match ended {
-        Err(WhileHeldError::Lost { reason: LostReason::Session, result, .. }) => result,
+        Err(WhileHeldError::Lost { reason, result, .. }) if place.is_its_loss(reason) => result,
         other => panic!("{other:?}"),
     }
 }
@@ -95,7 +95,7 @@ each_store! {
             eventually("it has begun", || begun.is_up());
             assert!(!gone.is_up());
             place.lose();
-            assert!(lost(held.join().unwrap()).is_none());
+            assert!(lost(place, held.join().unwrap()).is_none());
         });
         assert!(gone.is_up());
         place.expect_free();
@@ -123,7 +123,7 @@ each_store! {
         // As of a process that stood still: nobody has polled it since.
         place.lose();
         eventually("it is lost", || kept.lock().as_ref().is_some_and(|guard: &Arc<Guard>| guard.is_lost()));
-        assert_eq!(lost(block_on(held)), None);
+        assert_eq!(lost(place, block_on(held)), None);
         assert_eq!(steps.load(Ordering::SeqCst), 3);
     }
 
@@ -136,7 +136,7 @@ each_store! {
             *kept.lock() = Some(guard);
             "done"
         });
-        assert_eq!(lost(late.wait()), Some("done"));
+        assert_eq!(lost(place, late.wait()), Some("done"));
         assert!(kept.lock().as_ref().is_some_and(|guard| guard.is_lost()));
         place.expect_free();
     }
@@ -165,7 +165,7 @@ each_store! {
             assert_eq!(states.wait(), None, "it ends with the loss");
             "done"
         });
-        assert_eq!(lost(ended), Some("done"));
+        assert_eq!(lost(place, ended), Some("done"));
         place.expect_free();
     }
 
@@ -231,7 +231,8 @@ each_strategy! {
             bench.proxy.cut();
             let next = bench.lock(&other, strategy).acquire().wait().unwrap();
             assert!(gone.is_up(), "another holds, and the work goes on");
-            assert!(lost(held.join().unwrap()).is_none());
+            let lost = held.join().unwrap().unwrap_err();
+            assert!(matches!(lost, WhileHeldError::Lost { reason: LostReason::Session, result: None, .. }));
             next.release().wait().unwrap();
         });
     }
