@@ -66,7 +66,8 @@ pub(super) fn end_session(left: &LeftBehind, route: Route<'_>, confirm: bool) ->
             return false;
         }
         std::thread::sleep(pause);
-        longest = LONGEST_PAUSE.min(2 * longest);
+        // Somebody may wait for this.
+        longest = if confirm { FIRST_PAUSE } else { LONGEST_PAUSE.min(2 * longest) };
     }
 }
 

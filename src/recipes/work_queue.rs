@@ -260,12 +260,20 @@ impl WorkQueue {
             Ok(Some(guard)) => Arc::new(guard),
             Ok(None) => return Ok(Ok(None)),
             Err(LockError::Store { source, .. }) => return Ok(Err(source)),
+            Err(error) if error.is_timeout() => {
+                return Ok(Err(Error::new("take", &self.path, Code::OPERATION_TIMEOUT)));
+            }
             Err(error) => return Err(error),
         };
         // Who has claimed it before may have removed it since it was read: then that was before this claim. The claim
-        // stays until an answer is there: without it, the next element would go first.
+        // stays until an answer is there: without it, the next element would go first. Its session may be a later one.
         let looked = loop {
-            match session.exists(&path).await {
+            let lost = async {
+                guard.lost().await;
+                Err(Error::new("take", &self.path, Code::SESSION_EXPIRED))
+            };
+            let look = async { self.client.inner().trusted_session().await?.exists(&path).await };
+            match or(lost, look).await {
                 Err(error) if error.is_transient() && !guard.is_lost() => pause(&error).await,
                 looked => break looked,
             }

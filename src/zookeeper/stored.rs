@@ -133,7 +133,7 @@ impl ZooKeeperLock {
 
     fn guard(&self, acquired: Acquired, trace: &AcquireTrace) -> Guard {
         let tenure = Tenure::begin(&self.spec, acquired, trace);
-        watch_once_old(&tenure, None);
+        watch_once_old(&tenure, tenure.node.czxid);
         Guard::new(tenure, self.client.to_store(), trace.started)
     }
 

@@ -5,7 +5,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use test_support::{
-    Bench, TIMEOUT, eventually, expect_blocked, poll_unless, session_id, wait_for_another_session,
+    Bench, TIMEOUT, eventually, expect_blocked, options, poll_unless, session_id,
+    wait_for_another_session,
 };
 use zklock::recipes::{Delivery, WorkQueue};
 use zklock::{Code, LockError};
@@ -164,6 +165,43 @@ fn a_claim_stays_when_the_look_after_it_is_lost() {
     lost.wait_hits(1, TIMEOUT).unwrap();
     let claims = Rule::request(Ops::creates()).path_matching(|path| path.contains("/qn-"));
     assert_eq!(bench.proxy.count(&claims), 1);
+    delivery.done().wait().unwrap();
+}
+
+#[test]
+fn an_element_that_is_claimed_in_a_later_session_than_it_was_read_in_is_delivered() {
+    let bench = Bench::shared();
+    let direct = queue(&bench);
+    direct.put("a").wait().unwrap();
+    drop(take(&direct));
+    expect_no_claim(&bench);
+    let client = bench.client();
+    let queue = client.queue(&bench.path);
+    let claim = Rule::request(Ops::creates()).path_prefix(around(&bench));
+    let delivery = while_its_session_ends(&bench, &client, claim, || take(&queue));
+    assert_eq!(delivery.data(), b"a");
+    delivery.done().wait().unwrap();
+    assert_eq!(elements(&bench), 0);
+}
+
+#[test]
+fn a_take_without_a_limit_outlasts_the_operation_timeout_of_its_claim() {
+    let bench = Bench::shared();
+    let direct = queue(&bench);
+    direct.put("a").wait().unwrap();
+    drop(take(&direct));
+    expect_no_claim(&bench);
+    let limit = Duration::from_secs(1);
+    let client = options().operation_timeout(limit).connect(&bench.proxy.hosts()).wait().unwrap();
+    let claim = Rule::request(Ops::creates()).path_prefix(around(&bench));
+    let gate = bench.proxy.hold(claim.once());
+    let taking = in_background(&client.queue(&bench.path));
+    gate.wait_reached(TIMEOUT).unwrap();
+    thread::sleep(limit * 2);
+    assert!(!taking.is_finished());
+    gate.release();
+    let delivery = taking.join().unwrap();
+    assert_eq!(delivery.data(), b"a");
     delivery.done().wait().unwrap();
 }
 

@@ -80,8 +80,10 @@ async fn upgrade(changing: Changing, ahead: Arc<SeenAhead>) -> Result<(), LockEr
     let tenure = &changing.0;
     let spec = changed_to(tenure, Kind::Upgrade);
     let node = while_held(tenure, spec, ahead).await?;
-    watch_once_old(tenure, Some(&node));
-    tenure.write_by(node)
+    let czxid = node.czxid;
+    tenure.write_by(node)?;
+    watch_once_old(tenure, czxid);
+    Ok(())
 }
 
 /// Puts a claim of that kind in the place of the present one. Returns the pending deletions of the replaced claims.
@@ -95,8 +97,10 @@ async fn replace(
         return Err(NO_PLACE_LEFT.at(&spec.lock.path));
     }
     let node = while_held(tenure, spec, ahead).await?;
-    watch_once_old(tenure, Some(&node));
-    tenure.replace(node, kind)
+    let czxid = node.czxid;
+    let replaced = tenure.replace(node, kind)?;
+    watch_once_old(tenure, czxid);
+    Ok(replaced)
 }
 
 fn changed_to(tenure: &Tenure, kind: Kind) -> Spec {

@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::Tenure;
 use crate::client::{Watch, WatchEventKind, WatchFor, Znode};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::retry;
 use crate::runtime::{Timer, now};
 use crate::zookeeper::claim::node::Node;
@@ -21,6 +21,11 @@ use crate::zookeeper::shortcuts::succession::UNWATCHED;
 
 /// The pause where so much is watched that there is no room for this.
 const WITHOUT_ROOM: Duration = Duration::from_secs(5);
+
+/// What the servers refuse, they will refuse again for a while: a session may lack the permission.
+fn pause_after(error: &Error) -> Duration {
+    if error.code().is_server_decision() { WITHOUT_ROOM } else { retry::LATER }
+}
 
 /// The claims that a client holds and does not watch yet, the oldest first.
 #[derive(Default)]
@@ -31,17 +36,15 @@ struct Unwatched {
 
 struct UnwatchedClaim {
     tenure: Weak<Tenure>,
-    /// The claim, unless it is the one that the tenure began with.
-    later: Option<Box<Node>>,
+    czxid: i64,
     watched_from: Instant,
 }
 
-/// Watches a claim of the tenure once it is old enough: its first, or `later`, which it has got besides that one or in
-/// its place.
-pub(crate) fn watch_once_old(tenure: &Arc<Tenure>, later: Option<&Node>) {
+/// Watches the tenure's claim with that czxid once it is old enough, if the tenure has it by then.
+pub(crate) fn watch_once_old(tenure: &Arc<Tenure>, czxid: i64) {
     let unwatched = tenure.client.registry.of::<Mutex<Unwatched>>("");
-    let (later, watched_from) = (later.cloned().map(Box::new), now() + UNWATCHED);
-    let claim = UnwatchedClaim { tenure: Arc::downgrade(tenure), later, watched_from };
+    let watched_from = now() + UNWATCHED;
+    let claim = UnwatchedClaim { tenure: Arc::downgrade(tenure), czxid, watched_from };
     let mut all = unwatched.lock();
     all.claims.push_back(claim);
     if !std::mem::replace(&mut all.is_looked_at, true) {
@@ -59,7 +62,7 @@ async fn watch_old_ones(unwatched: Arc<Mutex<Unwatched>>, first: Instant) {
         for claim in old {
             let held = claim.tenure.upgrade().filter(|tenure| tenure.ended().is_none());
             if let Some(tenure) = held {
-                watch(&tenure, claim.later);
+                watch(&tenure, claim.czxid);
             }
         }
     }
@@ -80,9 +83,15 @@ impl Unwatched {
     }
 }
 
-/// Ends the tenure when a znode of that claim of its is deleted (its first one, unless it is named), or somebody has it
-/// broken. Ends itself with the claim or the session.
-fn watch(tenure: &Arc<Tenure>, later: Option<Box<Node>>) {
+/// Ends the tenure when a znode of that claim of its is deleted, or somebody has it broken. Ends itself with the claim or
+/// the session.
+fn watch(tenure: &Arc<Tenure>, czxid: i64) {
+    let later = if czxid == tenure.node.czxid {
+        None
+    } else {
+        let Some(node) = tenure.nodes().into_iter().find(|own| own.czxid == czxid) else { return };
+        Some(Box::new(node))
+    };
     let node = later.as_deref().unwrap_or(&tenure.node);
     let znodes = [Some(Arc::clone(&node.path)), node.second.clone()];
     for path in znodes.into_iter().flatten() {
@@ -167,19 +176,19 @@ impl Watching {
         let (tenure, node) = (&self.tenure, self.node());
         let session = &node.session;
         while tenure.ended().is_none() && tenure.has(node) {
-            if !session.has_room_to_watch(path, WatchFor::Deletion) {
-                let pause = Timer::after(WITHOUT_ROOM);
-                or(pause, async {
-                    Arc::clone(tenure).over().await;
-                })
-                .await;
-                continue;
-            }
-            match session.get_and_watch(Arc::clone(path)).await {
-                Err(error) if error.is_session_over() => return None,
-                Err(error) if !error.is_no_node() => Timer::after(retry::LATER).await,
-                looked => return Some(looked.map(|found| (found.value, found.watch))),
-            }
+            let pause = if session.has_room_to_watch(path, WatchFor::Deletion) {
+                match session.get_and_watch(Arc::clone(path)).await {
+                    Err(error) if error.is_session_over() => return None,
+                    Err(error) if !error.is_no_node() => pause_after(&error),
+                    looked => return Some(looked.map(|found| (found.value, found.watch))),
+                }
+            } else {
+                WITHOUT_ROOM
+            };
+            or(Timer::after(pause), async {
+                Arc::clone(tenure).over().await;
+            })
+            .await;
         }
         None
     }
