@@ -120,6 +120,12 @@ fn wrong_belief(run: &Run, world: &World, client: usize, node: &Node) -> Option<
     if world.leader.life(node.session.id()) != Life::Alive {
         return Some(format!("holds with {token}, and its session is over"));
     }
+    let of = &world.clients[client];
+    if !run.scenario.reduced && !of.heard.proves(of.clock) {
+        return Some(format!(
+            "holds with {token} longer than its servers' answers prove its session"
+        ));
+    }
     if world.robbed.contains_key(&token) {
         // A watch of another contender on the same client tells the holder nothing.
         let is_alone = run.scenario.contenders.iter().filter(|it| it.client == client).count() == 1;

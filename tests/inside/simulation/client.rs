@@ -10,6 +10,7 @@ use super::digest::Digest;
 use super::request::{Answer, Request, hash_answer};
 use super::server::{Leader, Replica, SESSION_TIMEOUT};
 use super::shown::Shown;
+use super::trust::Heard;
 use crate::client::{WatchEvent, WatchEventKind};
 use crate::raw::{Event, EventKind};
 
@@ -92,6 +93,7 @@ pub(super) struct Client {
     /// got the answer to the request that has set it.
     pub(super) awaits_event: bool,
     pub(super) shown: Shown,
+    pub(super) heard: Heard,
 }
 
 impl Client {
@@ -124,6 +126,7 @@ impl Client {
             is_alone: false,
             awaits_event: false,
             shown: Shown::default(),
+            heard: Heard::default(),
         }
     }
 

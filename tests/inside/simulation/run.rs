@@ -118,7 +118,12 @@ pub(super) fn run(scenario: &Arc<Scenario>, schedule: &mut dyn Schedule) -> Ende
     let mut board = run.board.lock();
     let (violation, tenures) = (board.violation.take(), board.tenures);
     drop(board);
-    Ended { cut_short, violation, trace: std::mem::take(&mut run.trace), tenures }
+    let trace = std::mem::take(&mut run.trace);
+    let clients: Vec<_> = run.clients.iter().map(|it| Arc::downgrade(it.inner())).collect();
+    drop(run);
+    let left = clients.iter().filter(|client| client.strong_count() > 0).count();
+    let is_left = || (left > 0).then(|| format!("{left} clients are left when all is dropped"));
+    Ended { cut_short, violation: violation.or_else(is_left), trace, tenures }
 }
 
 impl Run {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::client::{Connection, Message, Silence};
 use super::request::Request;
 use super::server::{Life, Replica, SESSION_TIMEOUT};
+use super::trust::Heard;
 use super::world::{World, session_event};
 use crate::error::Code;
 use crate::raw::Event;
@@ -21,6 +22,7 @@ impl World {
         to.link += 1;
         to.listener = Some(listener);
         (to.session, to.over, to.seen) = (0, false, 0);
+        to.heard = Heard::default();
         to.unreported.clear();
         (to.connection, to.silence) = (Connection::Down, None);
         to.changed();
@@ -88,6 +90,7 @@ impl World {
         to.connection = Connection::Up;
         to.silence = None;
         to.report();
+        to.heard.connected(to.clock);
         to.replica = Replica::up_to(&self.leader, applied);
         // What the old server had not taken up by now, the session has moved away from.
         to.uplink.clear();
@@ -127,6 +130,7 @@ impl World {
         to.replica = Replica::up_to(&self.leader, self.leader.log.len());
         to.connection = Connection::Up;
         to.report();
+        to.heard.connected(to.clock);
         to.uplink.clear();
         to.uplink.extend(to.queued.drain(..));
         to.changed();

@@ -217,6 +217,9 @@ impl World {
             Some(Message::Answer { request, answer, zxid }) => {
                 let to = &mut self.clients[client];
                 to.seen = zxid.max(to.seen);
+                if answer.as_ref().err().is_none_or(|code| code.is_server_decision()) {
+                    to.heard.answered(&request.op, request.submitted, to.clock);
+                }
                 if let (Op::Get { watch: true }, Ok(Value::Data(_, stat))) = (&request.op, &answer)
                 {
                     to.watches.insert(request.path.clone(), stat.czxid);
