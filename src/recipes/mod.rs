@@ -7,6 +7,7 @@ mod ephemeral;
 mod group;
 mod latch;
 mod persistent;
+mod priority;
 // Public for C programs only.
 #[cfg_attr(not(feature = "capi"), allow(dead_code, unused_imports))]
 mod queue;
@@ -21,7 +22,7 @@ pub use double_barrier::{DoubleBarrier, Entered};
 pub use group::{Group, Member, Members, Membership};
 pub use latch::Latch;
 #[cfg(feature = "capi")]
-pub(crate) use queue::{Head, Queue};
+pub(crate) use priority::DEFAULT_PRIORITY;
 #[cfg(feature = "capi")]
-pub(crate) use work_queue::DEFAULT_PRIORITY;
+pub(crate) use queue::{Head, Queue};
 pub use work_queue::{Delivery, WorkQueue};

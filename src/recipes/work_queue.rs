@@ -11,7 +11,8 @@ use std::sync::Arc;
 use futures_lite::future::or;
 
 use super::persistent::{Persistent, pause, run};
-use super::queue::{Queue, STEP_ASIDE, sequence};
+use super::priority::{DEFAULT_PRIORITY, in_order, prefix};
+use super::queue::{Queue, STEP_ASIDE};
 use super::retry_budget::step_aside;
 use crate::client::{Children, Client, Op, TrustedSession, Watch};
 use crate::error::{Code, Error, Result};
@@ -19,9 +20,6 @@ use crate::lock::{Caller, Guard, LockError, LockOp, LostSignal, Strategy, ready}
 use crate::path::{self, own_name};
 use crate::runtime::Pending;
 use crate::znode::{Acl, Stat};
-
-/// The priority of elements that are put without one, and of those that C programs put.
-pub(crate) const DEFAULT_PRIORITY: u8 = 128;
 
 /// A queue at a path. Each element is delivered at least once, to one consumer at a time. Clones are the same queue.
 ///
@@ -267,18 +265,7 @@ impl WorkQueue {
         };
         // Who has claimed it before may have removed it since it was read: then that was before this claim. The claim
         // stays until an answer is there: without it, the next element would go first. Its session may be a later one.
-        let looked = loop {
-            let lost = async {
-                guard.lost().await;
-                Err(Error::new("take", &self.path, Code::SESSION_EXPIRED))
-            };
-            let look = async { self.client.inner().trusted_session().await?.exists(&path).await };
-            match or(lost, look).await {
-                Err(error) if error.is_transient() && !guard.is_lost() => pause(&error).await,
-                looked => break looked,
-            }
-        };
-        Ok(match looked {
+        Ok(match look("take", &self.client, &guard, &path, false).await {
             Ok(Some(now)) if (now.czxid, now.version) == (stat.czxid, stat.version) => {
                 let (queue, client) = (Arc::clone(&self.path), self.client.clone());
                 Ok(Some(Delivery { client, queue, queue_version, guard, path, data, stat }))
@@ -331,31 +318,6 @@ fn free(claimed: &Children, listed: &Children) -> Vec<String> {
     let claimed: std::collections::HashSet<&str> = claimed.collect();
     let free = in_order(&listed.names).into_iter().filter(|name| !claimed.contains(name));
     free.map(str::to_owned).collect()
-}
-
-/// The name of an element, without the sequence number, which the server appends.
-fn prefix(priority: u8) -> String {
-    if priority == DEFAULT_PRIORITY { "qn-".to_owned() } else { format!("qp-{priority:03}-") }
-}
-
-/// The priority and the number of an element; `None` for a child that is none.
-fn rank(name: &str) -> Option<(u8, i32)> {
-    let Some(rest) = name.strip_prefix("qp-") else {
-        return Some((DEFAULT_PRIORITY, sequence(name)?));
-    };
-    let (digits, number) = rest.split_at_checked(3)?;
-    let priority = digits.parse().ok().filter(|priority| format!("{priority:03}") == digits)?;
-    Some((priority, sequence(&format!("qn{number}"))?))
-}
-
-/// The names of the elements, in the order in which they are delivered.
-fn in_order(names: &[String]) -> Vec<&str> {
-    let ranked = names.iter().filter_map(|name| Some((rank(name)?, name.as_str())));
-    let mut ranked: Vec<((u8, i32), &str)> = ranked.collect();
-    // As serial numbers: in order also where the counter has wrapped.
-    let origin = ranked.first().map_or(0, |((_, number), _)| *number);
-    ranked.sort_unstable_by_key(|((priority, number), _)| (*priority, number.wrapping_sub(origin)));
-    ranked.into_iter().map(|(_, name)| name).collect()
 }
 
 /// An element that was taken. It stays claimed as long as this exists.
@@ -451,54 +413,37 @@ impl Delivery {
 
     /// Whether the element is gone, while it is claimed.
     async fn is_gone(&self) -> Result<bool, LockError> {
-        let unknown = |error: Error| LockError::outcome_unknown(&self.path, error);
-        loop {
-            let lost = async {
-                self.guard.lost().await;
-                let detail = "the claim was lost before it could be found out";
-                Err(Error::with_detail("multi", &self.path, Code::SESSION_EXPIRED, detail))
-            };
-            let look = async {
-                let session = self.client.inner().trusted_session().await?;
-                let (sync, look) = (session.sync(&self.path), session.exists(&self.path));
-                sync.await?;
-                look.await
-            };
-            match or(lost, look).await {
-                Ok(stat) => return Ok(stat.is_none_or(|stat| stat.czxid != self.stat.czxid)),
-                Err(error) if error.is_transient() && !self.guard.is_lost() => pause(&error).await,
-                Err(error) => return Err(unknown(error)),
-            }
-        }
+        let looked = look("multi", &self.client, &self.guard, &self.path, true).await;
+        let stat = looked.map_err(|error| LockError::outcome_unknown(&self.path, error))?;
+        Ok(stat.is_none_or(|stat| stat.czxid != self.stat.czxid))
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn elements_are_in_order_of_priority_and_then_of_number() {
-        let names = [
-            "qn--2147483648",
-            "qp-007-0000000009",
-            "readme",
-            "qn-2147483647",
-            "qp-200-0000000001",
-            "qp-07-0000000001",
-            "qp-300-0000000001",
-            "qp-007-0000000010",
-            "qp-007-1",
-        ];
-        let names = names.map(str::to_owned);
-        let ordered = [
-            "qp-007-0000000009",
-            "qp-007-0000000010",
-            "qn-2147483647",
-            "qn--2147483648",
-            "qp-200-0000000001",
-        ];
-        assert_eq!(in_order(&names), ordered);
-        assert_eq!([prefix(128), prefix(7)], ["qn-", "qp-007-"]);
+/// Looks at a claimed element until an answer is there or the claim is lost.
+async fn look(
+    op: &'static str,
+    client: &Client,
+    guard: &Guard,
+    path: &str,
+    syncs: bool,
+) -> Result<Option<Stat>> {
+    loop {
+        let lost = async {
+            guard.lost().await;
+            let detail = "the claim was lost before it could be found out";
+            Err(Error::with_detail(op, path, Code::SESSION_EXPIRED, detail))
+        };
+        let look = async {
+            let session = client.inner().trusted_session().await?;
+            let (sync, look) = (syncs.then(|| session.sync(path)), session.exists(path));
+            if let Some(sync) = sync {
+                sync.await?;
+            }
+            look.await
+        };
+        match or(lost, look).await {
+            Err(error) if error.is_transient() && !guard.is_lost() => pause(&error).await,
+            answer => return answer,
+        }
     }
 }
