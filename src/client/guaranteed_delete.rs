@@ -96,8 +96,8 @@ impl Link {
         Pending::reply("delete", Arc::clone(path), done)
     }
 
-    /// A znode has to go, and the session may not delete it: it goes with the session.
-    fn leave_behind(&self, path: &str) {
+    /// A znode has to go, and the session may not delete it or look at it: it goes with the session.
+    pub(crate) fn leave_behind(&self, path: &str) {
         let path = path.to_owned();
         log!(
             WARN,

@@ -230,9 +230,12 @@ fn claims_that_their_session_may_not_read_are_refused_and_leave_nothing() {
     let children = |lock: &Lock| bench.ask(|raw| raw.children(lock.path())).unwrap();
     let others = [Acl::new(Permissions::ALL, "ip", "192.0.2.1")];
     let all = MultiLock::new(locks.iter().map(|lock| lock.clone().acl(others.clone())));
-    for is_lost in [false, true] {
-        let delete = Rule::request(wire::Op::Delete).path_prefix(&bench.path).once();
-        let lost = is_lost.then(|| bench.proxy.on(delete, Action::Drop));
+    let delete = Rule::request(wire::Op::Delete);
+    // Then nobody knows the names of the claims, and they go with their session.
+    let created = Rule::reply(wire::Op::Multi);
+    for frame in [None, Some(delete), Some(created)] {
+        let frame = frame.map(|frame| frame.path_prefix(&bench.path).once());
+        let lost = frame.map(|frame| bench.proxy.on(frame, Action::Drop));
         let error = all.acquire().within(TIMEOUT).wait().unwrap_err();
         assert!(matches!(error, LockError::NotPermitted { .. }), "{error:?}");
         assert!(error.to_string().contains("READ permission on"), "{error}");

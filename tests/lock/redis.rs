@@ -517,7 +517,7 @@ fn a_message_that_is_lost_delays_a_waiter_and_no_more() {
 
 #[test]
 fn thousands_hold_one_lock() {
-    let server = server_with(SHORT);
+    let server = server_with(Duration::from_secs(10));
     let many = "local function add(n) redis.call('ZADD', 'zklock:queue:'..ARGV[1], n, 'x'..n)
           redis.call('HSET', 'zklock:claim:x'..n, 'number', n, 'session', 's:1', 'lock', ARGV[1], 'kind', '2',
             'permits', '0', 'held', '1', 'since', '1', 'host', 'h', 'pid', '1', 'thread', 't', 'label', '') end
