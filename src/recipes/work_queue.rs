@@ -263,8 +263,9 @@ impl WorkQueue {
             }
             Err(error) => return Err(error),
         };
-        // Who has claimed it before may have removed it since it was read: then that was before this claim. The claim
-        // stays until an answer is there: without it, the next element would go first. Its session may be a later one.
+        // The consumer before may have removed the element after this one read it, but not after this claim. The claim
+        // stays until the servers answer: without it, the next element would go first. The claim may be of a later
+        // session than the read.
         Ok(match look("take", &self.client, &guard, &path, false).await {
             Ok(Some(now)) if (now.czxid, now.version) == (stat.czxid, stat.version) => {
                 let (queue, client) = (Arc::clone(&self.path), self.client.clone());

@@ -231,7 +231,7 @@ fn claims_that_their_session_may_not_read_are_refused_and_leave_nothing() {
     let others = [Acl::new(Permissions::ALL, "ip", "192.0.2.1")];
     let all = MultiLock::new(locks.iter().map(|lock| lock.clone().acl(others.clone())));
     let delete = Rule::request(wire::Op::Delete);
-    // Then nobody knows the names of the claims, and they go with their session.
+    // Without this reply the names of the claims are not known: they are deleted with the session.
     let created = Rule::reply(wire::Op::Multi);
     for frame in [None, Some(delete), Some(created)] {
         let frame = frame.map(|frame| frame.path_prefix(&bench.path).once());

@@ -140,3 +140,23 @@ fn an_acquire_and_a_look_say_which_permission_is_missing_on_what() {
         assert!(!error.is_timeout() && !error.is_outcome_unknown() && !error.is_lost());
     }
 }
+
+#[test]
+fn a_held_claim_that_may_not_be_read_is_not_asked_for_again_and_again() {
+    let bench = Bench::shared();
+    bench.prepare(Strategy::Queue);
+    let client = bench.client();
+    let others = [Acl::new(Permissions::ALL, "ip", "192.0.2.1")];
+    let guard = client.lock(&bench.path).acl(others).acquire().within(TIMEOUT).wait().unwrap();
+    let looks = |path: &str| bench.proxy.count(&Rule::request(Op::GetData).path_prefix(path));
+    let path = guard.claim_path();
+    eventually("it is looked at", || looks(&path) > 0);
+    // Each of these takes as long as a claim goes unwatched.
+    for number in 0..5 {
+        let other = client.lock(&format!("{}-{number}", bench.path)).acquire().wait().unwrap();
+        eventually("the other is watched", || looks(&other.claim_path()) > 0);
+    }
+    assert!(looks(&path) <= 2, "{} requests", looks(&path));
+    assert_eq!(guard.state(), GuardState::Held);
+    guard.release().wait().unwrap();
+}

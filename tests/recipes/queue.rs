@@ -35,6 +35,14 @@ fn in_background(queue: &WorkQueue) -> JoinHandle<Delivery> {
     thread::spawn(move || take(&queue))
 }
 
+/// Puts the element `a`. A consumer has taken it and given it back, so the directory of claims is there.
+fn put_back_once(bench: &Bench) {
+    let queue = queue(bench);
+    queue.put("a").wait().unwrap();
+    drop(take(&queue));
+    expect_no_claim(bench);
+}
+
 /// All that can be taken now, in order; it is removed.
 fn drain(queue: &WorkQueue) -> Vec<String> {
     let mut data = Vec::new();
@@ -154,10 +162,7 @@ fn an_element_whose_frames_are_lost_is_put_once() {
 #[test]
 fn a_claim_stays_when_the_look_after_it_is_lost() {
     let bench = Bench::shared();
-    let direct = queue(&bench);
-    direct.put("a").wait().unwrap();
-    drop(take(&direct));
-    expect_no_claim(&bench);
+    put_back_once(&bench);
     let consumer = bench.client().queue(&bench.path);
     let element = format!("{}/qn-", bench.path);
     let lost = bench.proxy.on(Rule::reply(Op::Exists).path_prefix(element).once(), Action::Drop);
@@ -171,10 +176,7 @@ fn a_claim_stays_when_the_look_after_it_is_lost() {
 #[test]
 fn an_element_that_is_claimed_in_a_later_session_than_it_was_read_in_is_delivered() {
     let bench = Bench::shared();
-    let direct = queue(&bench);
-    direct.put("a").wait().unwrap();
-    drop(take(&direct));
-    expect_no_claim(&bench);
+    put_back_once(&bench);
     let client = bench.client();
     let queue = client.queue(&bench.path);
     let claim = Rule::request(Ops::creates()).path_prefix(around(&bench));
@@ -187,10 +189,7 @@ fn an_element_that_is_claimed_in_a_later_session_than_it_was_read_in_is_delivere
 #[test]
 fn a_take_without_a_limit_outlasts_the_operation_timeout_of_its_claim() {
     let bench = Bench::shared();
-    let direct = queue(&bench);
-    direct.put("a").wait().unwrap();
-    drop(take(&direct));
-    expect_no_claim(&bench);
+    put_back_once(&bench);
     let limit = Duration::from_secs(1);
     let client = options().operation_timeout(limit).connect(&bench.proxy.hosts()).wait().unwrap();
     let claim = Rule::request(Ops::creates()).path_prefix(around(&bench));

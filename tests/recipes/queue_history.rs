@@ -1,4 +1,4 @@
-//! What producers and consumers of a work queue saw under faults, judged by a checker that shares no code with it.
+//! The history of a work queue under faults, checked by a program that shares no code with the queue.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -26,7 +26,7 @@ struct Recorder {
     lines: Mutex<String>,
 }
 
-/// What one process writes down.
+/// The recorder of one process.
 struct Process<'a> {
     recorder: &'a Recorder,
     name: String,

@@ -56,7 +56,7 @@ pub(crate) async fn look_up(
         }
         let Some((read, path)) = reads.pop_front() else { return Ok(found) };
         let read = read_again(&session, &path, read).await;
-        // By its name it is ours, and nobody can find out whether it is this claim.
+        // Its name says that it is a claim of this session, and only its data say which. It goes with the session.
         if matches!(&read, Err(error) if error.code() == Code::NO_AUTH) {
             session.leave_behind(&path);
         }
@@ -89,7 +89,7 @@ fn note(found: &mut Found, session: &TrustedSession, read: Read, path: String) -
             }
         }
         Ok(_) => {}
-        // Gone, or somebody else's: ours can be read.
+        // Deleted, or it may not be read.
         Err(error) if error.is_no_node() || error.code() == Code::NO_AUTH => {}
         Err(error) => return Err(error),
     }

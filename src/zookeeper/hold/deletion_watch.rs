@@ -22,7 +22,7 @@ use crate::zookeeper::shortcuts::succession::UNWATCHED;
 /// The pause where so much is watched that there is no room for this.
 const WITHOUT_ROOM: Duration = Duration::from_secs(5);
 
-/// What the servers refuse, they will refuse again for a while: a session may lack the permission.
+/// A request that the servers refuse is not repeated soon: the session may lack a permission.
 fn pause_after(error: &Error) -> Duration {
     if error.code().is_server_decision() { WITHOUT_ROOM } else { retry::LATER }
 }
@@ -83,7 +83,7 @@ impl Unwatched {
     }
 }
 
-/// Ends the tenure when a znode of that claim of its is deleted, or somebody has it broken. Ends itself with the claim or
+/// Ends the tenure when another client deletes a znode of this claim, or asks for a break. Ends itself with the claim or
 /// the session.
 fn watch(tenure: &Arc<Tenure>, czxid: i64) {
     let later = if czxid == tenure.node.czxid {

@@ -18,7 +18,7 @@ pub struct Violation {
     pub what: &'static str,
     /// The lock.
     pub path: String,
-    /// Who did what when, line by line.
+    /// The events of the violation in the order of time, one text for each.
     pub story: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ pub fn check(text: &str) -> Result<Verdict, String> {
     Ok(verdict)
 }
 
-/// What is wrong, and its story.
+/// The name of a violation, and its story.
 pub type Found = (&'static str, Vec<String>);
 
 fn repeated(lock: &Lock) -> Vec<Found> {
@@ -146,7 +146,7 @@ fn deliveries(lock: &Lock) -> Vec<Found> {
     found
 }
 
-/// Who did what when, in the order of time.
+/// The events of these holds in the order of time.
 pub fn story(holds: &[&Hold]) -> Vec<String> {
     let mut events: Vec<(Mark, String)> = Vec::new();
     for hold in holds {

@@ -37,8 +37,8 @@
 //!   permits, so many that too few are left; of all others, any. So none believe that may not hold together
 //!   (`share.rs`). Except whose claim an operator has deleted: it may believe until the event of the watch
 //!   on its claim was delivered and its code has run. A guard that says deleted is right about that.
-//! - Nor does anybody believe longer than what its client has heard proves by the rules of `tests/spec/lease.pml`
-//!   (`trust.rs`; not in reduced scenarios, where heartbeats take no time).
+//! - No client believes for longer than the answers that it received prove by the rules of `tests/spec/lease.pml`
+//!   (`trust.rs`). This is not checked in reduced scenarios, where heartbeats take no time.
 //! - When an acquire ends: its guard is held; its token is the czxid of a claim, made for this very
 //!   acquire in this session, at the guard's path; in a queue, the name is one of the directory that
 //!   is there. Tokens grow from one to the next that may not hold beside it, and none is given twice. The claim

@@ -220,7 +220,7 @@ impl Run {
                 steps.push(Step::Pass(client));
             }
         }
-        // Who polls leaves no quiet moment.
+        // A client that polls always has a next step.
         let is_polled = self.trace.len() > TOO_MANY_STEPS / 2;
         if self.scenario.holds_long && !steps.is_empty() && !is_polled {
             return;

@@ -1,5 +1,5 @@
-//! Until when a client may believe in its session: the rules of `tests/spec/lease.pml`, applied to what a run has sent
-//! and heard. `client/lease.rs` is not asked, and is refused if it believes longer.
+//! Until when a client may believe in its session. This applies the rules of `tests/spec/lease.pml` to the requests and
+//! answers of a run, without `client/lease.rs`.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const PAUSE: Duration = SESSION_TIMEOUT.checked_div(4).unwrap().checked_add(LATE
 const LATE: Duration = SESSION_TIMEOUT.checked_div(50).unwrap();
 const MARGIN: Duration = SESSION_TIMEOUT.checked_div(20).unwrap();
 
-/// What a client has heard of its servers in one session, by its own clock.
+/// The answers that a client received in one session. Times are of its own clock.
 #[derive(Default)]
 pub(super) struct Heard {
     answers: Vec<Answer>,
@@ -34,7 +34,8 @@ impl Heard {
         self.answers.push(handshake);
     }
 
-    /// A server has answered a request: *w*, if it is a write, after any *k* and *m*. It is a *k* and *m* for later ones.
+    /// A server has answered a request. A write is a *w*, after any *k* and *m*. Each request is a *k* for later ones, and
+    /// a sync or a write is an *m*.
     pub(super) fn answered(&mut self, op: &Op, sent: Duration, now: Duration) {
         self.answers.retain(|answer| answer.sent + SESSION_TIMEOUT > now);
         if op.is_write() {

@@ -205,7 +205,7 @@ fn a_service_is_started_again_after_a_loss_and_not_after_its_own_end() {
     let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
     let file = scratch.path().join("starts");
     let (hosts, name) = (bench.proxy.hosts(), file.display());
-    // It ends by itself when it is started for the third time, or later.
+    // The third start, and each later one, ends by itself.
     let script =
         format!("echo $ZKLOCK_TOKEN >>{name}; [ $(wc -l <{name}) -ge 3 ] && exit 9; sleep 600");
     let timeout = ["--session-timeout", "3s", "--restart", &bench.path, "--", "sh", "-c", &script];
