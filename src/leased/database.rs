@@ -148,7 +148,7 @@ pub(crate) enum Claimed {
 /// The first claims on a lock.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Front {
-    /// Those that hold.
+    /// Those that hold, in their order.
     pub(crate) holding: Vec<i64>,
     /// The first that waits.
     pub(crate) next: Option<i64>,

@@ -95,7 +95,8 @@ impl Worker {
             (true, true) => self.database.shortest_look().min(longest),
             (false, true) => (self.look_pause * 2).min(longest),
         };
-        self.look_at = Instant::now() + self.look_pause;
+        // Steps of callers get as much time as long looks.
+        self.look_at = Instant::now() + self.look_pause.max(now.elapsed());
         if self.sweep_at.is_some_and(|ends| ends > now) && self.is_waited_for() {
             self.look_at_ends();
         }
@@ -112,6 +113,7 @@ impl Worker {
     pub(super) fn look_at_all(&mut self) {
         let locks: Vec<Arc<str>> = self.waiting.keys().cloned().collect();
         for lock in locks {
+            self.renew_if_due();
             self.look_at_lock(&lock);
         }
     }
@@ -131,7 +133,7 @@ impl Worker {
         let waiting = waiting.iter().take_while(|(number, _)| is_concerned(**number));
         let waiting: Vec<_> = waiting.map(|(number, claim)| (*number, Arc::clone(claim))).collect();
         for (number, claim) in waiting {
-            if front.holding.contains(&number) {
+            if front.holding.binary_search(&number).is_ok() {
                 remove(&mut self.waiting, number, &claim);
                 self.hold(&session, &claim);
             } else if front.next.is_none_or(|next| number < next) {
@@ -180,9 +182,7 @@ impl Worker {
 
     /// Finds out whether a claim is gone, or one is back. Gives whether that could be found out.
     pub(super) fn check_claims(&mut self) -> bool {
-        let Some(session) = self.session.clone().filter(|_| !self.claims.is_empty()) else {
-            return true;
-        };
+        let Some(session) = self.session.clone() else { return true };
         let there: HashMap<i64, Uuid> = match self.database.numbers(session.id) {
             Ok(Some(there)) => there.into_iter().collect(),
             Ok(None) => {
@@ -201,8 +201,9 @@ impl Worker {
             .collect();
         let known = self.claims.values().flat_map(BTreeMap::keys);
         let known: HashSet<i64> = known.copied().collect();
-        let strays = there.into_iter().filter(|(number, _)| !known.contains(number));
-        let strays: Vec<Uuid> = strays.map(|(_, id)| id).collect();
+        let is_stray =
+            |(number, id): &(i64, Uuid)| !known.contains(number) && !self.in_doubt.contains(id);
+        let strays: Vec<Uuid> = there.into_iter().filter(is_stray).map(|(_, id)| id).collect();
         // A release that a database has forgotten keeps others out for as long as the session lives.
         strays.into_iter().for_each(|id| self.delete_stray(id));
         for claim in gone {

@@ -4,7 +4,7 @@
 //! the step is tried again after steps on other locks. If a deletion or another duty fails, it is tried until it is certain,
 //! or until the session is over by the database's clock.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -128,7 +128,9 @@ pub(super) struct Worker {
     pub(super) claims: HashMap<Arc<str>, Numbered>,
     /// Those of them that wait.
     pub(super) waiting: HashMap<Arc<str>, Numbered>,
-    duties: Vec<Duty>,
+    /// Those that may have been made: they are looked up by their ids, and are no strays until then.
+    pub(super) in_doubt: HashSet<Uuid>,
+    duties: VecDeque<Duty>,
     /// Those who wait until nothing is left to be done.
     closing: Vec<oneshot::Sender<()>>,
     pub(super) look_at: Instant,
@@ -150,7 +152,8 @@ impl Worker {
             used: now,
             claims: HashMap::new(),
             waiting: HashMap::new(),
-            duties: Vec::new(),
+            in_doubt: HashSet::new(),
+            duties: VecDeque::new(),
             closing: Vec::new(),
             look_at: now,
             look_pause: Duration::ZERO,
@@ -204,9 +207,7 @@ impl Worker {
         if self.session.as_ref().is_some_and(|session| !session.is_trusted()) {
             self.lose(LostReason::Session);
         }
-        if self.session.is_some() && now >= self.renew_at {
-            self.renew();
-        }
+        self.renew_if_due();
         if self.is_looking() && now >= self.look_at {
             self.look_around();
         }
@@ -262,6 +263,13 @@ impl Worker {
         Ok(session)
     }
 
+    /// Called between any two of many steps: none of them may cost the session.
+    pub(super) fn renew_if_due(&mut self) {
+        if self.session.is_some() && Instant::now() >= self.renew_at {
+            self.renew();
+        }
+    }
+
     fn renew(&mut self) {
         let Some(session) = self.session.clone() else { return };
         let lease = self.shared.lease;
@@ -301,6 +309,7 @@ impl Worker {
             claim.set(Status::Over(reason));
         }
         self.waiting.clear();
+        self.in_doubt.clear();
         // Claims that were to be deleted later go with it.
         let now = Instant::now();
         self.duties.iter_mut().for_each(|duty| duty.due = duty.due.min(now));
@@ -317,12 +326,17 @@ impl Worker {
     ) -> Result<bool, StepError> {
         let session = self.session()?;
         let claimed = match self.database.claim(&claim.row(session.id), unless_blocked) {
-            Err(failure) if failure.is(Cause::SessionOver) => {
-                self.lose(LostReason::Session);
+            Ok(claimed) => claimed,
+            Err(failure) => {
+                if failure.is(Cause::SessionOver) {
+                    self.lose(LostReason::Session);
+                } else if failure.is(Cause::Unknown) {
+                    self.in_doubt.insert(claim.id());
+                }
                 return Err(failure);
             }
-            claimed => claimed?,
         };
+        self.in_doubt.remove(&claim.id());
         let (number, ahead) = match claimed {
             Claimed::Blocked(ahead) => {
                 self.look_for_quiet(&ahead);
@@ -372,6 +386,7 @@ impl Worker {
     ) {
         self.forget(claim);
         let (id, lock) = (claim.id(), Arc::clone(&claim.lock));
+        self.in_doubt.remove(&id);
         // It may have been to be deleted later: it was broken, and its grace is not over.
         let is_later = |duty: &Duty| duty.answer.is_none() && !duty.may_be_done;
         self.duties.retain(|duty| !(duty.is_of(id) && is_later(duty)));
@@ -391,7 +406,7 @@ impl Worker {
     fn end(&mut self, what: Ending, after: Duration, answer: Option<oneshot::Sender<bool>>) {
         let (due, _unfinished) = (Instant::now() + after, Unfinished::begin());
         let ends = BootInstant::now() + after + self.shared.lease;
-        self.duties.push(Duty { due, ends, what, may_be_done: false, answer, _unfinished });
+        self.duties.push_back(Duty { due, ends, what, may_be_done: false, answer, _unfinished });
     }
 
     /// How many claims are to be deleted yet.
@@ -408,37 +423,44 @@ impl Worker {
 
     fn do_duties(&mut self) {
         let now = Instant::now();
-        let (due, later) = self.duties.drain(..).partition(|duty| now >= duty.due);
-        self.duties = later;
-        let due: Vec<Duty> = due;
-        for mut duty in due {
-            let done = match &duty.what {
-                Ending::Claim { id, lock } => self.database.release(*id, lock),
-                Ending::Session(id) => self.database.end(*id).map(|()| true),
-            };
-            match done {
-                Ok(was_there) => {
-                    if let Some(answer) = duty.answer.take() {
-                        // Where it is gone after an attempt that was not answered, that has deleted it.
-                        let was_there = was_there || duty.may_be_done;
-                        wake::send(answer, was_there);
-                    }
-                    self.shared.changed();
-                    match duty.what {
-                        Ending::Claim { lock, .. } => self.look_at_lock(&lock),
-                        Ending::Session(_) => self.look_at_all(),
-                    }
+        for _ in 0..self.duties.len() {
+            // It has to know of all that are left.
+            self.renew_if_due();
+            match self.duties.pop_front() {
+                Some(duty) if now >= duty.due => self.do_duty(duty),
+                Some(later) => self.duties.push_back(later),
+                None => return,
+            }
+        }
+    }
+
+    fn do_duty(&mut self, mut duty: Duty) {
+        let done = match &duty.what {
+            Ending::Claim { id, lock } => self.database.release(*id, lock),
+            Ending::Session(id) => self.database.end(*id).map(|()| true),
+        };
+        match done {
+            Ok(was_there) => {
+                if let Some(answer) = duty.answer.take() {
+                    // Where it is gone after an attempt that was not answered, that has deleted it.
+                    let was_there = was_there || duty.may_be_done;
+                    wake::send(answer, was_there);
                 }
-                Err(failure) => {
-                    let is_session = matches!(duty.what, Ending::Session(_));
-                    duty.may_be_done |= failure.is(Cause::Unknown);
-                    // By then it is over by itself.
-                    if !is_session || BootInstant::now() < duty.ends {
-                        duty.due = Instant::now() + pause_after(&failure);
-                        self.duties.push(duty);
-                    }
-                    log!(DEBUG, %failure, "a claim is not deleted yet");
+                self.shared.changed();
+                match duty.what {
+                    Ending::Claim { lock, .. } => self.look_at_lock(&lock),
+                    Ending::Session(_) => self.look_at_all(),
                 }
+            }
+            Err(failure) => {
+                let is_session = matches!(duty.what, Ending::Session(_));
+                duty.may_be_done |= failure.is(Cause::Unknown);
+                // By then it is over by itself.
+                if !is_session || BootInstant::now() < duty.ends {
+                    duty.due = Instant::now() + pause_after(&failure);
+                    self.duties.push_back(duty);
+                }
+                log!(DEBUG, %failure, "a claim is not deleted yet");
             }
         }
     }

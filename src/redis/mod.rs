@@ -196,7 +196,7 @@ fn number<T: std::str::FromStr>(text: &str) -> Result<T, StepError> {
 }
 
 fn millis(duration: Duration) -> String {
-    duration.as_millis().to_string()
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX).to_string()
 }
 
 /// From seven columns; `None` of none. Anyone may have written them.

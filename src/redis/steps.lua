@@ -180,9 +180,16 @@ local function ahead(lock, number, kind)
     local ids = redis.call('ZREVRANGEBYSCORE', P .. 'queue:' .. lock, '(' .. number, '-inf', 'LIMIT', at, 32)
     if #ids == 0 then return {} end
     for _, id in ipairs(ids) do
-      if kind ~= '2' or redis.call('HGET', P .. 'claim:' .. id, 'kind') ~= '2' then return shown(id) end
+      local its = redis.call('HGET', P .. 'claim:' .. id, 'kind')
+      if not its then
+        -- An operator has deleted it.
+        redis.call('ZREM', P .. 'queue:' .. lock, id)
+      elseif kind ~= '2' or its ~= '2' then
+        return shown(id)
+      else
+        at = at + 1
+      end
     end
-    at = at + 32
   end
 end
 
@@ -279,8 +286,11 @@ function steps.contenders(lock, most)
   for _, number in ipairs((front(lock))) do holds[number] = true end
   for _, id in ipairs(redis.call('ZRANGE', P .. 'queue:' .. lock, 0, tonumber(most) - 1)) do
     local claim = shown(id)
-    rows[#rows + 1] = holds[claim[1]] and '1' or '0'
-    for i = 1, 7 do rows[#rows + 1] = claim[i] end
+    -- An operator may have deleted it.
+    if claim[1] then
+      rows[#rows + 1] = holds[claim[1]] and '1' or '0'
+      for i = 1, 7 do rows[#rows + 1] = claim[i] end
+    end
   end
   return rows
 end

@@ -95,9 +95,14 @@ pub(super) fn adopt<D: Dialect>(
 pub(super) const PAGES: &str = "SELECT number, kind, permits FROM zklock_claim
     WHERE path = ? AND number > ? ORDER BY number LIMIT ?";
 
-/// The values of [`PAGES`] for the claims after that number.
-pub(super) fn page(path: &str, after: Option<i64>) -> Vec<Value> {
-    vec![path.into(), after.unwrap_or(i64::MIN).into(), PAGE.into()]
+/// The values of [`PAGES`] for so many claims after that number.
+fn page(path: &str, after: Option<i64>, length: i64) -> Vec<Value> {
+    vec![path.into(), after.unwrap_or(i64::MIN).into(), length.into()]
+}
+
+/// The values of [`PAGES`] for the first claims.
+pub(super) fn first_page(path: &str) -> Vec<Value> {
+    page(path, None, PAGE)
 }
 
 pub(super) fn limit_of<D: Dialect>(database: &mut D, path: &str) -> Result<Option<u32>, StepError> {
@@ -118,9 +123,11 @@ pub(super) fn front_from<D: Dialect>(
     mut first: Option<Vec<Row>>,
 ) -> Result<Front, StepError> {
     let (mut numbers, mut kinds, mut limit) = (Vec::new(), Vec::new(), None);
+    // Few wait as a rule, but thousands may hold.
+    let mut length = PAGE;
     loop {
-        let last = numbers.last().copied();
-        let page = first.take().map_or_else(|| database.query(PAGES, &page(path, last)), Ok)?;
+        let values = page(path, numbers.last().copied(), length);
+        let page = first.take().map_or_else(|| database.query(PAGES, &values), Ok)?;
         for row in &page {
             numbers.push(row.int(0)?);
             kinds.push(kind_of(row.int(1)?, row.small(2)?));
@@ -133,10 +140,11 @@ pub(super) fn front_from<D: Dialect>(
         // They are in their order.
         let first = holding.iter().enumerate().find(|(at, place)| at != *place);
         let next = numbers.get(first.map_or(holding.len(), |(at, _)| at)).copied();
-        if next.is_some() || i64::try_from(page.len()).is_ok_and(|length| length < PAGE) {
+        if next.is_some() || i64::try_from(page.len()).is_ok_and(|found| found < length) {
             let holding = holding.into_iter().map(|place| numbers[place]).collect();
             return Ok(Front { holding, next, limit });
         }
+        length *= 2;
     }
 }
 

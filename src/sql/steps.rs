@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::dialect::{Begun, Dialect, Row as Found, Statement, Value, step};
 use super::queries::{
     CONTENDER, EVERYWHERE, IN_FRONT, PAGES, adopt, ahead_of, contender, delete_session, end_late,
-    front_from, front_of, limit_of, orphans, page, wake,
+    first_page, front_from, front_of, limit_of, orphans, wake,
 };
 use crate::leased::database::{Cause, Changes, Claimed, Database, Front, Row, StepError, Wants};
 use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
@@ -92,7 +92,7 @@ fn insert<D: Dialect>(
         begun.now.into(),
     ];
     let (made, first) =
-        database.execute_then_query((&insert, values.clone()), (PAGES, page(&row.lock, None)))?;
+        database.execute_then_query((&insert, values.clone()), (PAGES, first_page(&row.lock)))?;
     let is_new = made > 0;
     if let Some(number) = begun.number.filter(|_| is_new) {
         return Ok((number, Some(first)));

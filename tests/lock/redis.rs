@@ -239,47 +239,70 @@ fn a_user_without_a_right_that_locks_need_is_refused_with_the_rights_that_are() 
     waiting.join().unwrap().unwrap().release().wait().unwrap();
 }
 
+/// A claim on the lock, of the only session, as after a start from a log whose end is lost.
+fn plant_a_claim(server: &Server) {
+    let session: Vec<String> = server.ask(&["ZRANGE", "zklock:sessions", "0", "0"]);
+    let id = "00000000-0000-0000-0000-000000000007";
+    let _: i64 = server.ask(&["ZADD", &format!("zklock:queue:{PATH}"), "7", id]);
+    let fields = format!("number 7 lock {PATH} kind 0 permits 0 since 0 pid 1 held 1");
+    let claim = format!("zklock:claim:{id}");
+    let mut set = vec!["HSET", &claim, "session", &session[0]];
+    set.extend(fields.split(' '));
+    set.extend(["host", "", "thread", "", "label", ""]);
+    let _: i64 = server.ask(&set);
+    let _: i64 = server.ask(&["SADD", &format!("zklock:claims:{}", session[0]), id]);
+}
+
 #[test]
 fn a_claim_that_the_server_has_back_from_before_its_release_is_deleted() {
     let server = server_with(SHORT);
     let store = server.connect();
     let beside = store.lock("/locks/beside").acquire().wait().unwrap();
-    let session: Vec<String> = server.ask(&["ZRANGE", "zklock:sessions", "0", "0"]);
-    // As after a start from a log whose end is lost.
-    let id = "00000000-0000-0000-0000-000000000007";
-    let _: i64 = server.ask(&["ZREM", &format!("zklock:queue:{PATH}"), "stray"]);
-    let _: i64 = server.ask(&["ZADD", &format!("zklock:queue:{PATH}"), "7", id]);
-    let claim = format!("zklock:claim:{id}");
-    let _: i64 = server.ask(&[
-        "HSET",
-        &claim,
-        "number",
-        "7",
-        "session",
-        &session[0],
-        "lock",
-        PATH,
-        "kind",
-        "0",
-        "permits",
-        "0",
-        "since",
-        "0",
-        "host",
-        "",
-        "pid",
-        "1",
-        "thread",
-        "",
-        "label",
-        "",
-        "held",
-        "1",
-    ]);
-    let _: i64 = server.ask(&["SADD", &format!("zklock:claims:{}", session[0]), id]);
+    plant_a_claim(&server);
     store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
     assert_eq!(beside.state(), GuardState::Held);
     let _: Result<(), LockError> = beside.release().wait();
+}
+
+#[test]
+fn a_claim_that_the_server_has_back_does_not_keep_out_a_client_that_only_tries() {
+    let server = server_with(SHORT);
+    let lock = server.connect().lock(PATH);
+    lock.acquire().wait().unwrap().release().wait().unwrap();
+    plant_a_claim(&server);
+    // Seldom enough for a busy machine, often enough for the session to go on.
+    eventually("it is free", || {
+        std::thread::sleep(SHORT / 10);
+        lock.try_acquire().wait().unwrap().is_some()
+    });
+}
+
+#[test]
+fn a_waiting_claim_that_an_operator_has_deleted_hinders_nobody() {
+    let server = server_with(SHORT);
+    let (store, other) = (server.connect(), server.connect());
+    let lock = store.lock(PATH);
+    let guard = lock.acquire().wait().unwrap();
+    let [first, second] = [(); 2].map(|()| other.lock(PATH).acquire());
+    eventually("both wait", || lock.contenders().wait().unwrap().len() == 3);
+    let queue: Vec<String> = server.ask(&["ZRANGE", &format!("zklock:queue:{PATH}"), "0", "-1"]);
+    let _: i64 = server.ask(&["DEL", &format!("zklock:claim:{}", queue[2])]);
+    let connections = || {
+        let stats: String = server.ask(&["INFO", "stats"]);
+        let line = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+        line.unwrap().trim().parse::<u32>().unwrap()
+    };
+    let before = connections();
+    assert!(lock.contenders().wait().unwrap().len() >= 2);
+    let third = server.connect().lock(PATH);
+    assert!(third.try_acquire().wait().unwrap().is_none());
+    let made = connections() - before;
+    assert!(made <= 10, "{made} connections");
+    guard.release().wait().unwrap();
+    // The second claims again.
+    for next in [first, second] {
+        next.within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    }
 }
 
 #[test]

@@ -50,6 +50,19 @@ each_store! {
         assert!(next.fencing_token() > guard.fencing_token());
     }
 
+    fn a_hold_that_is_broken_with_an_endless_grace_is_lost_at_once_and_free_when_its_guard_goes(place) {
+        let (lock, other) = (place.lock(), place.lock());
+        let guard = lock.acquire().wait().unwrap();
+        let who = holder(&other);
+        let breaker = place.lock();
+        let broken = thread::spawn(move || breaker.break_hold(&who, "", Duration::MAX).wait());
+        assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Broken));
+        assert!(other.try_acquire().wait().unwrap().is_none());
+        drop(guard);
+        assert!(broken.join().unwrap().unwrap());
+        place.expect_free();
+    }
+
     fn within_the_grace_a_broken_hold_passes_on_when_its_guard_goes(place) {
         let (lock, other) = (place.lock(), place.lock());
         let guard = lock.acquire().wait().unwrap();

@@ -22,7 +22,8 @@ pub(crate) fn with(data: &[u8], token: i64, wanted: &Revocation) -> Option<Vec<u
     let (key, value) = match wanted {
         Revocation::Ask { reason } => (ASKED, one_line(reason, MAX_TEXT)),
         Revocation::Break { reason, grace } => {
-            (BROKEN, format!("{} {}", grace.as_millis(), one_line(reason, MAX_TEXT)))
+            let grace = u64::try_from(grace.as_millis()).unwrap_or(u64::MAX);
+            (BROKEN, format!("{grace} {}", one_line(reason, MAX_TEXT)))
         }
     };
     let line = format!("{key}{token:x} {value}");

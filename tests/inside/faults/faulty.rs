@@ -1,5 +1,6 @@
 //! A database of which one step fails, where the test wants it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -38,6 +39,10 @@ pub(super) enum Fault {
     LostRequest,
     /// It is not known whether it was done, and it was.
     LostReply,
+    /// As that, after half of the lease.
+    LateLostReply,
+    /// It is done, and takes a twentieth of the lease.
+    Slow,
     /// It is done when the lease is over.
     LateRequest,
     /// It is done, and the answer comes when the lease is over.
@@ -55,8 +60,8 @@ pub(super) const FAULTS: [Fault; 6] = [
     Fault::LateReply,
 ];
 
-/// Which fault comes next, and where.
-pub(super) type Plan = Arc<Mutex<Option<(Op, Fault)>>>;
+/// Which faults come next, one after the other, and where.
+pub(super) type Plan = Arc<Mutex<VecDeque<(Op, Fault)>>>;
 
 pub(super) struct Faulty {
     pub(super) database: Box<dyn Database>,
@@ -72,7 +77,8 @@ impl Faulty {
     ) -> Result<T, StepError> {
         let planned = {
             let mut plan = self.plan.lock();
-            if plan.is_some_and(|(at, _)| at == op) { plan.take() } else { None }
+            let is_next = plan.front().is_some_and(|(at, _)| *at == op);
+            if is_next { plan.pop_front() } else { None }
         };
         let (_, fault) = match planned {
             None if op == Op::Renew && self.is_silent => (op, Fault::Busy),
@@ -87,6 +93,15 @@ impl Faulty {
             Fault::LostReply => {
                 work(&mut *self.database)?;
                 failure(Cause::Unknown)
+            }
+            Fault::LateLostReply => {
+                work(&mut *self.database)?;
+                thread::sleep(LEASE / 2);
+                failure(Cause::Unknown)
+            }
+            Fault::Slow => {
+                thread::sleep(LEASE / 20);
+                work(&mut *self.database)
             }
             Fault::LateRequest => {
                 thread::sleep(LEASE + LEASE / 4);

@@ -61,11 +61,11 @@ impl Scene {
     }
 
     fn plan(&self, op: Op, fault: Fault) {
-        *self.plan.lock() = Some((op, fault));
+        *self.plan.lock() = [(op, fault)].into();
     }
 
     fn has_come(&self) -> bool {
-        self.plan.lock().is_none()
+        self.plan.lock().is_empty()
     }
 
     fn wait_for_the_fault(&self) {
@@ -195,6 +195,8 @@ each_database! {
     a_renewal_that_is_answered_late_proves_no_more_than_its_submission
     an_acquire_that_is_given_up_while_nobody_knows_what_became_of_its_claim_leaves_none
     a_close_waits_until_nothing_is_left
+    a_claim_in_doubt_is_not_deleted_once_it_holds
+    many_slow_releases_do_not_cost_what_is_held
 }
 
 fn whatever_fails_in_an_acquire_of_a_free_lock_it_is_held_by_one(make: fn() -> Place) {
@@ -267,15 +269,15 @@ fn a_look_that_fails_is_repeated_before_the_lease_is_over(make: fn() -> Place) {
         let held = other.acquire().wait().unwrap();
         let waiting = faulty.acquire();
         eventually("it waits", || number_of_claims(&other) > Some(1));
-        *plan.lock() = Some((Op::Front, fault));
+        *plan.lock() = [(Op::Front, fault)].into();
         held.release().wait().unwrap();
         let guard = waiting.within(TIMEOUT).wait().unwrap();
-        *plan.lock() = Some((Op::Wanted, fault));
+        *plan.lock() = [(Op::Wanted, fault)].into();
         let holder = other.holder().wait().unwrap().unwrap();
         assert!(other.request_release(&holder, "please").wait().unwrap());
         let asked = guard.release_requests().wait_timeout(TIMEOUT);
         assert_eq!(asked, Ok(Some("please".to_owned())), "{fault:?}");
-        assert_eq!(*plan.lock(), None, "{fault:?} has come");
+        assert!(plan.lock().is_empty(), "{fault:?} has come");
     }
 }
 
@@ -461,4 +463,44 @@ fn a_full_disk_is_named_and_what_is_held_is_lost_and_passes_on_when_there_is_roo
     guard.release().wait().unwrap();
     let again = full.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
     again.release().wait().unwrap();
+}
+
+fn a_claim_in_doubt_is_not_deleted_once_it_holds(make: fn() -> Place) {
+    until_it_proves("in doubt", || {
+        let scene = Scene::new(make());
+        let beside = scene.faulty.lock("/locks/beside").acquire().wait().unwrap();
+        // The renewal is due before the claim is looked up. Whoever deletes it then does so again after the look.
+        *scene.plan.lock() =
+            [(Op::Claim, Fault::LateLostReply), (Op::Release, Fault::LostRequest)].into();
+        let guard = scene.acquire(&scene.faulty);
+        thread::sleep(LEASE / 4);
+        let other = scene.other.lock(PATH).try_acquire().wait().unwrap();
+        assert!(other.is_none() || guard.is_lost(), "two hold");
+        let proves = guard.lost().get() != Some(LostReason::Session);
+        assert!(!proves || !guard.is_lost(), "nobody has deleted it");
+        scene.plan.lock().clear();
+        drop((other, guard, beside));
+        scene.expect_nothing_left();
+        proves
+    });
+}
+
+fn many_slow_releases_do_not_cost_what_is_held(make: fn() -> Place) {
+    const MANY: usize = 60;
+    until_it_proves("slow", || {
+        let scene = Scene::new(make());
+        let guard = scene.acquire(&scene.faulty);
+        let beside = |n| scene.faulty.lock(&format!("/locks/beside/{n}")).acquire().wait();
+        let Ok(others) = (0..MANY).map(beside).collect::<Result<Vec<_>, _>>() else { return false };
+        // Busy for a moment, so that all are due at once.
+        let busy = std::iter::repeat_n((Op::Release, Fault::Busy), MANY);
+        let slow = std::iter::repeat_n((Op::Release, Fault::Slow), MANY);
+        scene.plan.lock().extend(busy.chain(slow));
+        drop(others);
+        eventually("all are released", || scene.has_come() || guard.is_lost());
+        let is_held = !guard.is_lost();
+        scene.plan.lock().clear();
+        drop(guard);
+        is_held
+    });
 }
