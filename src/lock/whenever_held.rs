@@ -117,7 +117,8 @@ where
             LockError::Unusable { .. }
             | LockError::NotPermitted { .. }
             | LockError::Closed { .. } => None,
-            error if error.is_lost() => {
+            // The work was begun. Other errors, `NotHeld` among them, may come again at once.
+            LockError::Lost { .. } => {
                 self.errors = 0;
                 Some(Duration::ZERO)
             }
@@ -291,6 +292,13 @@ mod tests {
         let lost = LockError::lost("/failing", LostReason::Session);
         let (pauses, _) = pauses_after(vec![trouble(), trouble(), trouble(), lost, trouble()]);
         assert_eq!(pauses, [100, 200, 400, 0, 100]);
+    }
+
+    #[test]
+    fn it_pauses_after_a_refusal_that_comes_again_at_once() {
+        let kept = || LockError::not_held("/failing", LostReason::Session);
+        let (pauses, _) = pauses_after(vec![kept(), kept()]);
+        assert_eq!(pauses, [100, 200]);
     }
 
     #[test]

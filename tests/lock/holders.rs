@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, session_id, wait_for_another_session};
-use zklock::{Contender, Holders, LockError};
+use zklock::{Access, Contender, Holders, LockError};
 
 use crate::bench::{Bench, each_strategy};
 use crate::place::each_store;
@@ -44,6 +44,22 @@ each_store! {
         assert!(matches!(error, LockError::Closed { .. }), "{error:?}");
         assert!(holders.wait().is_none(), "nothing follows an error");
     }
+}
+
+#[test]
+fn a_hold_that_was_downgraded_is_watched_as_any_other() {
+    let bench = Bench::shared();
+    let (watcher, holder) = (bench.client(), bench.direct());
+    let guard = holder.read_write(&bench.path).write().acquire().wait().unwrap();
+    guard.downgrade(Access::Read).wait().unwrap();
+    let mut holders = watcher.read_write(&bench.path).read().watch_holder();
+    assert_eq!(next(&mut holders).map(|holder| holder.token), Some(guard.fencing_token()));
+    bench.proxy.clear_seen();
+    assert!(is_silent(&mut holders));
+    let asked = bench.asked();
+    assert!(asked.len() <= 6, "looked at once, then watched: {asked:?}");
+    guard.release().wait().unwrap();
+    assert_eq!(next(&mut holders), None);
 }
 
 each_strategy! {

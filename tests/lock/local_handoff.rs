@@ -14,7 +14,7 @@ use zklock_testing::Rule;
 use zklock_testing::wire::Ops;
 
 use crate::bench::Bench;
-use crate::place::{each_queue, late};
+use crate::place::{Place, each_queue, late};
 
 const SOON: Duration = Duration::from_millis(200);
 
@@ -246,4 +246,38 @@ fn a_write_is_guarded_by_whoever_has_its_turn() {
     bench.delete(&guard.claim_path());
     assert!(guard.set(&data, b"not mine", None).wait().is_err());
     assert_eq!(client.get(&data).wait().unwrap().data, b"mine");
+}
+
+#[test]
+fn who_was_handed_a_claim_that_is_lost_before_it_looks_acquires_anew() {
+    let place = Place::local();
+    // Handed on without a look at who else waits, and with one.
+    for time in [Duration::from_secs(3_600), Duration::ZERO] {
+        let lock = place.lock().local_handoff(LocalHandoff::new().time(time));
+        let guard = lock.acquire().wait().unwrap();
+        let token = guard.fencing_token();
+        let mut next = lock.acquire();
+        assert!(!poll_once(&mut next));
+        drop(guard);
+        place.lose();
+        let guard = next.within(TIMEOUT).wait().unwrap();
+        assert_eq!((guard.turn(), guard.state()), (0, GuardState::Held));
+        assert!(guard.fencing_token() > token);
+    }
+}
+
+#[test]
+fn a_round_of_no_turns_or_no_time_is_one_of_single_turns() {
+    let place = Place::local();
+    let (none, at_once) = (LocalHandoff::new().turns(0), LocalHandoff::new().time(Duration::ZERO));
+    for handoff in [none, at_once] {
+        let (lock, other) = (place.lock().local_handoff(handoff), place.lock());
+        let guard = lock.acquire().within(TIMEOUT).wait().unwrap();
+        let (mut next, mut others) = (lock.acquire(), other.acquire());
+        assert!(!poll_once(&mut next) && !poll_once(&mut others));
+        drop(guard);
+        assert!(!poll_once(&mut next), "another client waits");
+        others.within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+        next.within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    }
 }

@@ -105,7 +105,10 @@ fn in_round(turn: Turn, round: Round, asked: Instant) -> Guard {
 impl Handed {
     /// Whether the lock has gone round within the process for long enough.
     fn is_due(&self, round: &Round) -> bool {
-        round.unlooked >= self.handoff.turns || now() - round.looked >= self.handoff.time
+        let is_due =
+            round.unlooked >= self.handoff.turns || now() - round.looked >= self.handoff.time;
+        // One that was just acquired is held once in any case.
+        is_due && round.turns > 0
     }
 
     /// Whether anybody outside of the process waits for the lock, as far as can be known.
@@ -134,13 +137,19 @@ impl Handed {
                 turn.has.round = Some(Round::new(acquired?));
                 continue;
             };
-            if !self.is_due(&round) {
+            let round = if self.is_due(&round) {
+                // Kept where it passes on, should this future be dropped.
+                turn.has.round = Some(round);
+                let is_wanted = self.is_wanted().await;
+                // If so, its release is submitted here, before the next claim.
+                turn.has.round.take().filter(|_| !is_wanted).map(Round::looked_after)
+            } else {
+                Some(round)
+            };
+            // It may have been lost since it was passed on.
+            if let Some(round) = round.filter(|round| !round.guard.is_lost()) {
                 return Ok(caller.acts(|| in_round(turn, round, asked)));
             }
-            turn.has.round = Some(round);
-            let is_wanted = self.is_wanted().await;
-            // If so, its release is submitted here, before the next claim.
-            turn.has.round = turn.has.round.take().filter(|_| !is_wanted).map(Round::looked_after);
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::lock::error::LockError;
 use crate::lock::guard::Guard;
 use crate::lock::shared_tenure::{SharedTenure, Sharer};
 use crate::lock::store::{StoredLock, Tried};
+use crate::lock::tenure::Tenure;
 use crate::runtime::{Late, Pending, wake};
 
 #[derive(Default)]
@@ -122,6 +123,13 @@ impl Joint {
         matches!(*self.state.lock(), State::Taken(_) | State::Failed(_))
     }
 
+    fn tenure(&self) -> Option<Arc<dyn Tenure>> {
+        match &*self.state.lock() {
+            State::Holds(guard) => Some(Arc::clone(guard.tenure())),
+            _ => None,
+        }
+    }
+
     /// Waits for what becomes of it. A claim that is held is looked at: it may be lost.
     pub(super) async fn part(
         self: Arc<Self>,
@@ -135,17 +143,18 @@ impl Joint {
             }
             wake::DeferredWake(listener).await;
         }
+        // Outside the lock, as it may wake somebody.
+        if let Some(reason) = self.tenure().and_then(|tenure| tenure.ended()) {
+            return Err(LockError::not_held(path, reason));
+        }
         let state = self.state.lock();
         match &*state {
-            State::Holds(guard) => match guard.tenure().ended() {
-                Some(reason) => Err(LockError::not_held(path, reason)),
-                None => {
-                    let (guard, tenure) = SharedTenure::beside(guard, asked);
-                    drop(state);
-                    tenure.give(self);
-                    Ok(Ok(guard))
-                }
-            },
+            State::Holds(guard) => {
+                let (guard, tenure) = SharedTenure::beside(guard, asked);
+                drop(state);
+                tenure.give(self);
+                Ok(Ok(guard))
+            }
             State::Taken(ahead) => Ok(Err(ahead.clone())),
             State::Failed(error) => Err(error.clone()),
             State::UnderWay(_) => unreachable!("what has ended does not begin again"),

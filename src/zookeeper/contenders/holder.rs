@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::lock::{Contender, LockError, Strategy};
 use crate::retry;
 use crate::runtime::Timer;
+use crate::zookeeper::claim::payload;
 use crate::zookeeper::refusal::found;
 use crate::zookeeper::spec::LockSpec;
 
@@ -39,7 +40,7 @@ pub(crate) async fn other_than(
         match watch {
             // It ends with an error where the session does: then the next one shows what has become of it.
             Ok(Some(watch)) => drop(watch.await),
-            Ok(None) => {}
+            Ok(None) => Timer::after(retry::SOON).await,
             Err(error) if error.is_transient() => Timer::after(retry::SOON).await,
             Err(error) => return Err(LockError::store(&lock.path, error)),
         }
@@ -48,7 +49,10 @@ pub(crate) async fn other_than(
 
 async fn of_its_end(session: &TrustedSession, holder: &Contender) -> Result<Option<Watch>> {
     let watched = found(session.get_and_watch(&*holder.path).await)?;
-    let watched = watched.filter(|watched| watched.value.stat.czxid == holder.token);
+    let watched = watched.filter(|watched| {
+        let znode = &watched.value;
+        payload::token(&holder.path, &znode.data, &znode.stat) == holder.token
+    });
     Ok(watched.map(|watched| watched.watch))
 }
 

@@ -156,8 +156,10 @@ impl Tenure {
     /// Makes it a reader's hold again. Returns the pending deletion of the upgrade's claim. After the end of the hold it does
     /// nothing, as the end deletes all claims.
     fn read_again(&self) -> Option<Pending<bool>> {
+        // Outside the lock, as it may wake somebody. An end that comes later finds the claim here.
+        self.ended();
         let mut claims = self.claims.lock();
-        let write = if self.ended().is_none() { claims.write.take() } else { None };
+        let write = if self.end.get().is_none() { claims.write.take() } else { None };
         drop(claims);
         write.map(|node| node.guaranteed_delete())
     }
@@ -176,8 +178,10 @@ impl Tenure {
 
     /// Adds a claim. After the end of the hold it deletes the claim instead.
     fn take(&self, node: Node, take: impl FnOnce(&mut Claims, Node)) -> Result<(), LockError> {
+        // Outside the lock, as it may wake somebody. An end that comes later finds the claim here.
+        self.ended();
         let mut claims = self.claims.lock();
-        let lost = self.ended();
+        let lost = self.end.get();
         if lost.is_none() {
             take(&mut claims, node);
             return Ok(());

@@ -60,9 +60,10 @@ async fn watch_old_ones(unwatched: Arc<Mutex<Unwatched>>, first: Instant) {
         let old;
         (old, next) = unwatched.lock().take_old();
         for claim in old {
-            let held = claim.tenure.upgrade().filter(|tenure| tenure.ended().is_none());
-            if let Some(tenure) = held {
-                watch(&tenure, claim.czxid);
+            match claim.tenure.upgrade() {
+                Some(tenure) if tenure.ended().is_none() => watch(&tenure, claim.czxid),
+                Some(tenure) => tenure.delete_lost_claims(),
+                None => {}
             }
         }
     }
@@ -83,8 +84,8 @@ impl Unwatched {
     }
 }
 
-/// Ends the tenure when another client deletes a znode of this claim, or asks for a break. Ends itself with the claim or
-/// the session.
+/// Ends the tenure when another client deletes a znode of this claim, or asks for a break. Ends itself with the claim, or
+/// with trust in the session.
 fn watch(tenure: &Arc<Tenure>, czxid: i64) {
     let later = if czxid == tenure.node.czxid {
         None
@@ -105,6 +106,7 @@ fn watch(tenure: &Arc<Tenure>, czxid: i64) {
                     Box::pin(or(watched.claim(false), requests)).await;
                 }
             }
+            watched.tenure.delete_lost_claims();
         });
     }
 }
@@ -136,11 +138,15 @@ impl Watching {
             if let Some(grace) = broken {
                 return Box::pin(self.delete_after(grace)).await;
             }
-            match watch.await {
-                Ok(event) if event.kind == WatchEventKind::Deleted => break,
+            let lost = async {
+                node.session.lost().await;
+                None
+            };
+            match or(async { watch.await.ok() }, lost).await {
+                Some(event) if event.kind == WatchEventKind::Deleted => break,
                 // Somebody wrote to it.
-                Ok(_) => continue,
-                Err(_) => return,
+                Some(_) => continue,
+                None => return,
             }
         }
         // The tenure may have deleted it.

@@ -129,6 +129,14 @@ impl Tenure {
         self.delete_by(Node::guaranteed_delete)
     }
 
+    /// Deletes all claims if trust in the session was lost: the session may live on, and they would block everybody for as
+    /// long as the program keeps its guard.
+    fn delete_lost_claims(&self) {
+        if self.ended() == Some(LostReason::Session) {
+            drop(self.delete_claims());
+        }
+    }
+
     /// Deletes all claims once. The hold is over, so no claim is added.
     fn delete_by(&self, delete: impl Fn(&Node) -> Pending<bool>) -> Option<Pending<bool>> {
         if self.is_deleted.swap(true, Ordering::AcqRel) {
