@@ -783,8 +783,9 @@ int zkl_client_follow(const zkl_client *client,
  * Detaches at once from the adopted handle and earlier ones, or ends the client's own session. Its guards are lost,
  * pending acquires end with ZINVALIDSTATE or ZCLOSING, and its state is ZKL_CLOSED. It must still be freed.
  *
- * When this returns, zklock is not inside an adopted handle and will not touch it again. Locks that were held on it
- * stay in ZooKeeper until the handle's session ends: release guards first. A second call does nothing.
+ * When this returns, zklock is not inside an adopted handle and will not touch it again. The znodes of locks that were
+ * held on it, and of acquires that waited, stay in ZooKeeper until the handle's session ends, and block others: release
+ * guards and cancel attempts first. A second call does nothing.
  *
  * Any thread, callbacks included. If the client has its own session, this waits until a server has confirmed the end,
  * up to the operation timeout. Inside a callback of the C client the session ends in the background.
@@ -2043,9 +2044,10 @@ int zkl_membership_is_member(const zkl_membership *membership);
  *
  * Any thread, `done` and `lost` callbacks of zklock included; blocks.
  *
- * ZOK. ZOPERATIONTIMEOUT: no server confirmed it in time. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
- * ZBADARGUMENTS: NULL, or another negative timeout. After an error it leaves in the background. ZINVALIDSTATE: in the
- * child of a fork.
+ * ZOK: its znode is gone. ZOPERATIONTIMEOUT: no server confirmed it in time. ZNOAUTH: the session may not delete it, and
+ * it stays until the session ends. ZCONNECTIONLOSS: the client was detached or closed meanwhile, and no server has
+ * confirmed the end of its session. ZKL_WOULD_DEADLOCK: inside a callback of the C client. ZBADARGUMENTS: NULL, or
+ * another negative timeout. After an error it leaves in the background. ZINVALIDSTATE: in the child of a fork.
  */
 int zkl_membership_leave(zkl_membership *membership,
                          int timeout_ms);

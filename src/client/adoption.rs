@@ -32,8 +32,8 @@ impl Link {
 }
 
 impl Client {
-    /// Lets go of an adopted handle at once: on return nothing of ours is inside it, and the guards are lost. Their
-    /// claims stay until the session ends.
+    /// Lets go of an adopted handle at once: on return nothing of ours is inside it, and the guards are lost. All claims
+    /// stay until the session ends.
     pub(crate) fn detach(&self) {
         let inner = self.inner();
         if let Some(link) = inner.status().link {

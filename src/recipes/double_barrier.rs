@@ -15,7 +15,7 @@ use std::sync::Arc;
 use futures_lite::future::or;
 use uuid::Uuid;
 
-use super::ephemeral::Ephemeral;
+use super::ephemeral::{Ephemeral, removed};
 use super::persistent::{pause, run};
 use super::transaction::named;
 use crate::client::{Client, TrustedSession, Watched, Znode};
@@ -196,7 +196,7 @@ impl Entered {
     /// Leaves, and waits until all of its round have left, without a limit or [within](Pending::within) one.
     ///
     /// # Errors
-    /// It has left in any case.
+    /// Its znode goes with its session at the latest.
     /// - `NO_AUTH`
     /// - `OPERATION_TIMEOUT`: the limit has passed.
     /// - Why the client is closed, if it is.
@@ -226,14 +226,18 @@ impl Entered {
             }
             match barrier.wait_for_others(&session, &name, &round, znode.is_some()).await {
                 Ok(Others::Gone) => {
-                    if let Some(znode) = znode {
-                        znode.remove().await;
-                    }
-                    return Ok(());
+                    return match znode {
+                        Some(znode) => {
+                            let left = removed(&inner, znode.remove().await).await;
+                            left.map_err(|error| named("leave", &barrier.path, &error))
+                        }
+                        None => Ok(()),
+                    };
                 }
                 Ok(Others::Later) => {
                     if let Some(znode) = znode.take() {
-                        znode.remove().await;
+                        let left = removed(&inner, znode.remove().await).await;
+                        left.map_err(|error| named("leave", &barrier.path, &error))?;
                     }
                 }
                 Ok(Others::Changed) => {}

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::{ClientInner, Created, TrustedSession};
-use crate::error::{Error, Result};
-use crate::logging::log;
+use crate::error::{Code, Error, Result};
 use crate::runtime::{Pending, Timer};
 use crate::znode::{Acl, CreateMode};
 
@@ -122,19 +121,34 @@ impl Ephemeral {
         Err(error)
     }
 
-    /// Deletes it for certain, and waits until it is gone.
-    pub(super) async fn remove(mut self) {
-        match std::mem::replace(&mut self.state, State::None) {
-            State::None => {}
+    /// Deletes it for certain, and waits until it is gone: deleted, or gone with its session.
+    ///
+    /// # Errors
+    /// Why it may still be there.
+    pub(super) async fn remove(mut self) -> Result<()> {
+        let gone = match std::mem::replace(&mut self.state, State::None) {
+            State::None => Ok(()),
             State::Placed { session, czxid } => {
                 let gone = session.guaranteed_delete(&self.path, czxid, false, Arc::default());
-                let gone = gone.await;
-                log!(DEBUG, ?gone, "deleted an ephemeral znode");
+                gone.await.map(drop)
             }
             State::Sent { session, reply } => {
-                clean_up(Arc::clone(&self.client), Arc::clone(&self.path), session, reply).await;
+                clean_up(Arc::clone(&self.client), Arc::clone(&self.path), session, reply).await
             }
+        };
+        match gone {
+            Err(error) if error.code() == Code::SESSION_EXPIRED => Ok(()),
+            gone => gone,
         }
+    }
+}
+
+/// What became of a znode whose removal ended so; of one whose client was closed meanwhile, what the end of its session
+/// says.
+pub(super) async fn removed(client: &Arc<ClientInner>, removal: Result<()>) -> Result<()> {
+    match removal {
+        Err(error) if error.is_session_over() => client.closed().await,
+        removal => removal,
     }
 }
 
@@ -148,7 +162,7 @@ impl Drop for Ephemeral {
             State::Sent { session, reply } => {
                 let path = Arc::clone(&self.path);
                 let cleanup = clean_up(Arc::clone(&self.client), path, session, reply);
-                self.client.spawn_duty(cleanup);
+                self.client.spawn_duty(async { drop(cleanup.await) });
             }
         }
     }
@@ -160,31 +174,34 @@ async fn clean_up(
     path: Arc<str>,
     sent: TrustedSession,
     reply: Option<Box<Pending<Created>>>,
-) {
+) -> Result<()> {
     if let Some(reply) = reply {
         match reply.await {
             Ok(created) => {
                 let czxid = created.stat.czxid;
-                return drop(sent.guaranteed_delete(&path, czxid, false, Arc::default()).await);
+                let gone = sent.guaranteed_delete(&path, czxid, false, Arc::default());
+                return gone.await.map(drop);
             }
             // It may be of this session by an earlier create, or there is none.
-            Err(error) if !error.is_outcome_unknown() && !error.is_node_exists() => return,
+            Err(error) if !error.is_outcome_unknown() && !error.is_node_exists() => return Ok(()),
             Err(_) => {}
         }
     }
     let mut pause = FIRST_PAUSE;
-    while let Ok(session) = client.trusted_session().await {
+    loop {
+        let session = client.trusted_session().await?;
         if session.id() != sent.id() {
-            return;
+            return Ok(());
         }
         let (sync, look) = (session.sync(&path), session.exists(&path));
         match (sync.await, look.await) {
             (Ok(()), Ok(Some(stat))) if stat.ephemeral_owner == session.id() => {
                 let kept = Arc::default();
-                return drop(session.guaranteed_delete(&path, stat.czxid, true, kept).await);
+                let gone = session.guaranteed_delete(&path, stat.czxid, true, kept);
+                return gone.await.map(drop);
             }
-            (Ok(()), Ok(_)) => return,
-            (Err(error), _) | (_, Err(error)) if !error.is_transient() => return,
+            (Ok(()), Ok(_)) => return Ok(()),
+            (Err(error), _) | (_, Err(error)) if !error.is_transient() => return Err(error),
             _ => {}
         }
         Timer::after(pause).await;

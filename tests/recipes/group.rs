@@ -2,9 +2,12 @@
 
 use std::time::Duration;
 
-use test_support::{Bench, TIMEOUT, eventually, poll_unless, session_id, wait_for_another_session};
+use test_support::{
+    Bench, TIMEOUT, eventually, options, poll_unless, session_id, wait_for_another_session,
+};
 use zklock::Code;
 use zklock::recipes::{Group, Member, Members, Membership};
+use zklock::zookeeper::{Acl, Permissions};
 use zklock_testing::wire::{CreateMode, Op, Ops};
 use zklock_testing::{Action, Rule};
 
@@ -304,4 +307,34 @@ fn a_thousand_that_join_at_once_cost_a_watcher_a_read_each_and_few_listings() {
     drop(there);
     while !next(&mut members).is_empty() {}
     assert_eq!(asked(Op::GetData.into()), MEMBERS, "who goes is not read");
+}
+
+#[test]
+fn a_member_that_may_not_delete_its_znode_has_not_left() {
+    let bench = Bench::with_directory();
+    let acl = [Acl::new(Permissions::READ | Permissions::CREATE, "world", "anyone")];
+    let client = bench.direct();
+    client.set_acl(&bench.path, &acl, None).wait().unwrap();
+    let member = join(&client.group(&bench.path), "a");
+    assert_eq!(member.leave().wait().unwrap_err().code(), Code::NO_AUTH);
+}
+
+#[test]
+fn a_member_that_leaves_a_client_whose_end_nobody_confirms_may_be_there() {
+    let bench = Bench::shared();
+    let client =
+        options().operation_timeout(TIMEOUT / 10).connect(&bench.proxy.hosts()).wait().unwrap();
+    let member = join(&client.group(&bench.path), "a");
+    bench.proxy.cut();
+    let leaving = member.leave();
+    let closed = client.close().wait();
+    assert_eq!(closed.unwrap_err().code(), Code::CONNECTION_LOSS);
+    assert_eq!(leaving.wait().unwrap_err().code(), Code::CONNECTION_LOSS);
+    bench.proxy.heal();
+    // One whose end is confirmed is gone.
+    let client = bench.direct();
+    let member = join(&client.group(&bench.path), "b");
+    let (leaving, closing) = (member.leave(), client.close());
+    closing.wait().unwrap();
+    leaving.wait().unwrap();
 }

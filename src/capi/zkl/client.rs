@@ -162,8 +162,9 @@ pub unsafe extern "C" fn zkl_client_follow(
 /// Detaches at once from the adopted handle and earlier ones, or ends the client's own session. Its guards are lost,
 /// pending acquires end with ZINVALIDSTATE or ZCLOSING, and its state is ZKL_CLOSED. It must still be freed.
 ///
-/// When this returns, zklock is not inside an adopted handle and will not touch it again. Locks that were held on it
-/// stay in ZooKeeper until the handle's session ends: release guards first. A second call does nothing.
+/// When this returns, zklock is not inside an adopted handle and will not touch it again. The znodes of locks that were
+/// held on it, and of acquires that waited, stay in ZooKeeper until the handle's session ends, and block others: release
+/// guards and cancel attempts first. A second call does nothing.
 ///
 /// Any thread, callbacks included. If the client has its own session, this waits until a server has confirmed the end,
 /// up to the operation timeout. Inside a callback of the C client the session ends in the background.

@@ -210,9 +210,10 @@ pub extern "C" fn zkl_membership_is_member(membership: Option<&zkl_membership>) 
 ///
 /// Any thread, `done` and `lost` callbacks of zklock included; blocks.
 ///
-/// ZOK. ZOPERATIONTIMEOUT: no server confirmed it in time. ZKL_WOULD_DEADLOCK: inside a callback of the C client.
-/// ZBADARGUMENTS: NULL, or another negative timeout. After an error it leaves in the background. ZINVALIDSTATE: in the
-/// child of a fork.
+/// ZOK: its znode is gone. ZOPERATIONTIMEOUT: no server confirmed it in time. ZNOAUTH: the session may not delete it, and
+/// it stays until the session ends. ZCONNECTIONLOSS: the client was detached or closed meanwhile, and no server has
+/// confirmed the end of its session. ZKL_WOULD_DEADLOCK: inside a callback of the C client. ZBADARGUMENTS: NULL, or
+/// another negative timeout. After an error it leaves in the background. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_membership_leave(
     membership: Option<Box<zkl_membership>>,

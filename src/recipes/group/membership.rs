@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::super::ephemeral::Ephemeral;
+use super::super::ephemeral::{Ephemeral, removed};
 use super::super::persistent::run;
+use super::super::transaction::named;
 use super::Group;
 use crate::client::{Client, TrustedSession, WatchFor};
-use crate::error::Result;
+use crate::error::{Code, Error, Result};
 use crate::logging::log;
 use crate::runtime::{Latest, Pending, Timer};
 
@@ -27,7 +28,7 @@ pub struct Membership {
     state: Arc<Latest<State>>,
     /// Answered, or dropped, when it has left.
     left: Option<oneshot::AsyncReceiver<Result<()>>>,
-    _client: Client,
+    client: Client,
 }
 
 impl Group {
@@ -76,7 +77,7 @@ impl Membership {
         let state = Arc::new(Latest::new(State { session, leaves: false }));
         let (send, left) = oneshot::async_channel();
         client.inner().spawn(keep(znode, Arc::clone(&path), Arc::clone(&state), send));
-        Ok(Membership { id, path, state, left: Some(left), _client: client })
+        Ok(Membership { id, path, state, left: Some(left), client })
     }
 
     /// Its id in the group: see [`Member::id`](super::Member::id).
@@ -96,7 +97,12 @@ impl Membership {
         !state.leaves && state.session.is_some_and(|session| session.is_trusted())
     }
 
-    /// Leaves the group. The result means that its znode is gone: deleted, or gone with its session.
+    /// Leaves the group. Success means that its znode is gone: deleted, or gone with its session.
+    ///
+    /// # Errors
+    /// Its znode may still be there.
+    /// - `NO_AUTH`: the session may not delete it. It stays until the session ends.
+    /// - `CONNECTION_LOSS`: the client was closed meanwhile, and no server has confirmed the end of its session.
     ///
     /// # Cancel safety
     /// If it is dropped, it still leaves.
@@ -105,8 +111,10 @@ impl Membership {
         let (left, path) = (self.left.take(), Arc::clone(&self.path));
         Pending::run("leave", &path, async move {
             if let Some(left) = left {
-                // Unanswered it is where the client is closed, and its session over.
-                left.await.unwrap_or(Ok(()))?;
+                // Unanswered it is where the client is closed.
+                let closed = |_| Err(Error::new("leave", "", Code::CLOSING));
+                let gone = removed(self.client.inner(), left.await.unwrap_or_else(closed)).await;
+                gone.map_err(|error| named("leave", &self.path, &error))?;
             }
             drop(self);
             Ok(())
@@ -164,8 +172,7 @@ async fn keep(
         }
     };
     futures_lite::future::or(leaves, stays).await;
-    znode.remove().await;
-    crate::runtime::wake::send(left, Ok(()));
+    crate::runtime::wake::send(left, znode.remove().await);
 }
 
 /// Waits until the session can't be trusted any more, or the znode is gone.
