@@ -10,6 +10,7 @@ use zklock::Store;
 use zklock::{Contender, Guard, Lock, LockError, LostReason};
 
 use crate::failure::{FAILED, Failure};
+use crate::interrupts::when_asked_to_end;
 use crate::look::who::in_short;
 use crate::output::{expect_written, say, write};
 use crate::run::options::lock_path;
@@ -130,7 +131,7 @@ impl HoldOptions {
 pub fn hold(options: &HoldOptions) -> Result<u8, Failure> {
     let (events, next) = channel();
     let signal = events.clone();
-    ctrlc::set_handler(move || drop(signal.send(Event::End)))
+    when_asked_to_end(move || drop(signal.send(Event::End)))
         .map_err(|error| Failure::new(format!("listen for signals: {error}")))?;
     let input = events.clone();
     start(move || {

@@ -10,6 +10,7 @@ mod failure;
 mod follow;
 mod generate;
 mod hold;
+mod interrupts;
 mod look;
 mod mark;
 mod mend;

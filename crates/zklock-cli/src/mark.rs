@@ -5,12 +5,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::system::uname;
 use zklock::zookeeper::{Acl, CreateMode, Op, Stat};
-use zklock::{Client, Guard};
+use zklock::{Client, Guard, LockError};
 
 use crate::failure::Failure;
+use crate::output::say;
 use crate::text::one_line;
 
 const MAGIC: &str = "zklock-run/1";
+
+/// The outcome of a run of which nothing was started: it does not count.
+pub const NOT_STARTED: &str = "not started";
+
+/// The last millisecond that is written with four digits of a year.
+const LATEST: i64 = 253_402_300_799_999;
 
 /// Who ran last under a lock, when, and how that ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,6 +80,7 @@ impl Mark {
         if lines.next() != Some(MAGIC) {
             return None;
         }
+        let time = |text: &str| text.parse().ok().filter(|time| (0..=LATEST).contains(time));
         let mut mark = Mark::default();
         for (key, value) in lines.filter_map(|line| line.split_once('=')) {
             match key {
@@ -80,8 +88,8 @@ impl Mark {
                 "host" => mark.host = one_line(value),
                 "pid" => mark.pid = value.parse().unwrap_or(0),
                 "label" => mark.label = one_line(value),
-                "started" => mark.started = value.parse().ok(),
-                "ended" => mark.ended = value.parse().ok(),
+                "started" => mark.started = time(value),
+                "ended" => mark.ended = time(value),
                 "outcome" => mark.outcome = Some(one_line(value)),
                 // A later version may know more.
                 _ => {}
@@ -115,11 +123,28 @@ impl Mark {
         self.outcome.as_deref() == Some("0")
     }
 
+    /// Whether something was started: only then a run counts.
+    pub fn was_started(&self) -> bool {
+        self.outcome.as_deref() != Some(NOT_STARTED)
+    }
+
     /// How long ago it was started, by the clock of the servers: they are asked by a write that changes nothing else.
-    fn age(&self, guard: &Guard, path: &str, stat: &Stat) -> Result<Duration, Failure> {
+    /// `None`: by that clock it is to come, after more than the period. The clock was wrong when it was written.
+    fn age(
+        &self,
+        guard: &Guard,
+        path: &str,
+        stat: &Stat,
+        period: Duration,
+    ) -> Result<Option<Duration>, Failure> {
         let now = guard.set(path, &self.write(), Some(stat.version)).wait()?.mtime;
-        let age = now.saturating_sub(self.started.unwrap_or(now));
-        Ok(Duration::from_millis(u64::try_from(age).unwrap_or(0)))
+        let started = self.started.unwrap_or(now);
+        if u128::from(started.saturating_sub(now).unsigned_abs()) > period.as_millis()
+            && started > now
+        {
+            return Ok(None);
+        }
+        Ok(Some(Duration::from_millis(u64::try_from(now - started).unwrap_or(0))))
     }
 }
 
@@ -155,10 +180,13 @@ impl MarkedRun {
         // A server that lags behind must not show the mark of before the last run.
         client.sync(&path).wait()?;
         match read(client, lock)? {
-            Some((mark, stat)) if counts(&mark) => {
-                let age = mark.age(guard, &path, &stat)?;
-                if age < period {
-                    return Ok(Beginning::RanAlready(mark, age));
+            Some((mark, stat)) if mark.was_started() && counts(&mark) => {
+                match mark.age(guard, &path, &stat, period)? {
+                    Some(age) if age < period => return Ok(Beginning::RanAlready(mark, age)),
+                    Some(_) => {}
+                    None => say(format_args!(
+                        "{path}: a mark of the future does not count: the servers' clock was wrong at that time"
+                    )),
                 }
             }
             Some(_) => {}
@@ -169,7 +197,19 @@ impl MarkedRun {
             None => {}
         }
         let mut mark = Mark::new(guard.fencing_token(), label);
-        mark.started = Some(guard.set(&path, &mark.write(), None).wait()?.mtime);
+        mark.started = Some(loop {
+            match guard.set(&path, &mark.write(), None).wait() {
+                Ok(stat) => break stat.mtime,
+                Err(LockError::OutcomeUnknown { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+            // It would count without a run. While the lock is held, nobody else has written it.
+            client.sync(&path).wait()?;
+            match read(client, lock)? {
+                Some((there, stat)) if there.token == mark.token => break stat.mtime,
+                _ => {}
+            }
+        });
         Ok(Beginning::Run(MarkedRun { path, mark }))
     }
 

@@ -64,6 +64,7 @@ pub fn last(options: &LastOptions) -> Result<u8, Failure> {
         return Ok(0);
     }
     let end = match (&mark.outcome, mark.ended()) {
+        _ if !mark.was_started() => "nothing was started, so it does not count".to_owned(),
         (Some(outcome), Some(ended)) if outcome == "lost" => {
             format!("ended {}, because the lock was lost", stamp(ended))
         }

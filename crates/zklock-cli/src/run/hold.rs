@@ -69,6 +69,8 @@ pub struct State {
     is_left_behind: bool,
     is_giving_way: bool,
     is_killed: bool,
+    /// The supervisor did not act in time, and was killed.
+    pub is_taken_over: bool,
     resumed: u32,
     /// When this process has to be stopped.
     stop_at: Option<Duration>,
@@ -205,6 +207,7 @@ impl Hold<'_> {
         let is_answering = state.kill_ordered.is_some_and(|at| before < at + ANSWER);
         if remaining < self.times.margin / 2 && !state.is_killed && !is_answering {
             self.take_over();
+            self.state.is_taken_over = true;
             return Some(Outcome::Lost);
         }
         None
@@ -260,6 +263,10 @@ impl Hold<'_> {
                 Some(_) => {}
             }
         }
+    }
+
+    pub fn is_started(&self) -> bool {
+        self.state.is_started
     }
 
     /// Says whether the command was ended or never started.

@@ -18,6 +18,7 @@ mod token_file;
 mod waiting;
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use zklock::zookeeper::Acl;
@@ -26,7 +27,7 @@ use zklock::{Store, StoreOptions};
 
 use crate::failure::{FAILED, Failure};
 use crate::look::who::in_short;
-use crate::mark::{Beginning, Mark, MarkedRun};
+use crate::mark::{Beginning, Mark, MarkedRun, NOT_STARTED};
 use crate::output::say;
 use crate::supervise::orders::Status;
 use crate::text::rough;
@@ -62,6 +63,9 @@ pub fn run(options: RunOptions) -> Result<u8, Failure> {
 fn begin(options: RunOptions) -> Result<Status, Failure> {
     let place = place::of(&options)?;
     let starting = |error| Failure::new(format!("start a supervisor: {error}"));
+    // Started to ignore it, this process and the supervisor would not learn how the command has ended. A handler ends with
+    // `exec`, so neither the supervisor nor the command ignores it.
+    signal_hook::flag::register(signal_hook::consts::SIGCHLD, Arc::default()).map_err(starting)?;
     let events = Events::new().map_err(starting)?;
     let supervised =
         Supervised::start(&options.path, &options.argv(), events.sender()).map_err(starting)?;
@@ -134,21 +138,24 @@ impl Run {
             }
             let marked = match self.mark(&store, &guard)? {
                 Marked::NotWanted => None,
-                Marked::Run(marked) if self.is_worth_beginning(&guard, times)? => Some(marked),
-                Marked::Run(_) => {
-                    self.tell(format_args!("lost before the command was started"));
-                    return Ok(Status::Exited(LOST));
-                }
+                Marked::Run(marked) => Some(marked),
                 Marked::RanAlready => {
                     self.release(guard);
                     return Ok(Status::Exited(0));
                 }
             };
-            if let Some(file) = &self.options.token_file {
-                token_file::write(file, guard.fencing_token())?;
-            }
-            if self.options.notify {
-                notify::ready()?;
+            let is_ready = self.make_ready(&guard).and_then(|()| match marked {
+                Some(_) => self.is_worth_beginning(&guard, times),
+                None => Ok(true),
+            });
+            if !matches!(is_ready, Ok(true)) {
+                if let Some(marked) = marked {
+                    // Where that can't be written any more, the mark counts.
+                    let _ = marked.end(&guard, NOT_STARTED);
+                }
+                is_ready?;
+                self.tell(format_args!("lost before the command was started"));
+                return Ok(Status::Exited(LOST));
             }
             let session = store.client().and_then(Client::session);
             let session = session.map_or(0, |session| session.id());
@@ -164,12 +171,15 @@ impl Run {
                 state: State::default(),
             };
             let outcome = hold.run(session);
-            let (loss, fate) = (hold.loss(), hold.fate());
-            let asked_to_end = hold.state.asked_to_end;
-            let is_done = !self.options.restart || asked_to_end.is_some();
+            let (loss, fate, is_started) = (hold.loss(), hold.fate(), hold.is_started());
+            let (asked_to_end, is_taken_over) = (hold.state.asked_to_end, hold.state.is_taken_over);
+            let is_done = !self.options.restart || asked_to_end.is_some() || is_taken_over;
+            let mark_of = |outcome: &str| {
+                if is_started { outcome.to_owned() } else { NOT_STARTED.to_owned() }
+            };
             match outcome {
                 Outcome::Ended(status) => {
-                    self.finish(guard, marked, &status.code().to_string());
+                    self.finish(guard, marked, &mark_of(&status.code().to_string()));
                     match crash(status) {
                         Some(signal) if !is_done => {
                             self.tell(format_args!(
@@ -181,21 +191,26 @@ impl Run {
                     }
                 }
                 Outcome::GaveWay => {
-                    self.finish(guard, marked, "gave way");
+                    self.finish(guard, marked, &mark_of("gave way"));
                     if is_done {
                         return Ok(Status::Exited(LOST));
                     }
                 }
                 Outcome::Orphaned => {
-                    self.finish(guard, marked, "killed");
+                    self.finish(guard, marked, &mark_of("killed"));
                     return Ok(Status::Exited(FAILED));
                 }
                 Outcome::Lost => {
                     if let Some(marked) = marked {
                         // Where that can't be written any more, its absence says as much.
-                        let _ = marked.end(&guard, "lost");
+                        let _ = marked.end(&guard, &mark_of("lost"));
                     }
                     self.tell(format_args!("lost: {loss}; {fate}"));
+                    if is_taken_over && self.options.restart {
+                        self.tell(format_args!(
+                            "not started again: the supervisor did not answer and was killed"
+                        ));
+                    }
                     // If it is held yet, it can go; if not, that was said.
                     let _ = guard.release().wait();
                     if is_done {
@@ -338,6 +353,17 @@ impl Run {
             }
         }
         Ok(false)
+    }
+
+    /// Tells others that the command is about to start.
+    fn make_ready(&self, guard: &Guard) -> Result<(), Stop> {
+        if let Some(file) = &self.options.token_file {
+            token_file::write(file, guard.fencing_token())?;
+        }
+        if self.options.notify {
+            notify::ready()?;
+        }
+        Ok(())
     }
 
     /// Does the work, and hears of signals meanwhile.

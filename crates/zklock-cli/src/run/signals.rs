@@ -8,6 +8,8 @@ use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
+use crate::interrupts::ignored;
+
 /// The origin (`si_code`) of signals that the kernel sent.
 const BY_KERNEL: i32 = 0x80;
 
@@ -46,7 +48,7 @@ impl Signals {
     /// # Errors
     /// No descriptors are left.
     pub fn block() -> io::Result<Signals> {
-        let ignored = ignored(&std::fs::read_to_string("/proc/self/status")?);
+        let ignored = ignored()?;
         let set: SigSet = TAKEN.into_iter().filter(|taken| !ignored.contains(taken)).collect();
         set.thread_block()?;
         let fd = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
@@ -70,13 +72,6 @@ impl Signals {
     }
 }
 
-/// Which of them are ignored, by what the kernel says of this process.
-fn ignored(status: &str) -> Vec<Signal> {
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-    TAKEN.into_iter().filter(|taken| mask >> (*taken as i32 - 1) & 1 == 1).collect()
-}
-
 /// Ends this process by that signal: a shell ends its script if a command died of Ctrl-C. Returns if the signal does
 /// not end it.
 pub fn die_of(signal: i32) {
@@ -85,16 +80,4 @@ pub fn die_of(signal: i32) {
     let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
     let _ = SigSet::from_iter([signal]).thread_unblock();
     let _ = raise(signal);
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_bit_is_the_first_signal() {
-        let status = "Name:\tzklock\nSigIgn:\t0000000000001003\nSigCgt:\t0\n";
-        assert_eq!(ignored(status), [Signal::SIGINT, Signal::SIGHUP]);
-        assert!(ignored("").is_empty());
-    }
 }

@@ -19,6 +19,7 @@ use crate::failure::Failure;
 use crate::follow::follower::follow;
 use crate::follow::options::FollowOptions;
 use crate::follow::shared::{Shared, connection_name};
+use crate::interrupts::when_asked_to_end;
 use crate::output::{say, show};
 use address::Hosts;
 use choice::Choice;
@@ -86,7 +87,7 @@ pub fn serve(options: &ServeOptions) -> Result<u8, Failure> {
     let path = options.follow.path.clone();
     let answer = move |request: &Request| answer(&shared, &path, hosts, request);
     let (end, ended) = mpsc::channel();
-    ctrlc::set_handler(move || {
+    when_asked_to_end(move || {
         let _ = end.send(());
     })
     .map_err(|error| Failure::new(format!("listen for signals: {error}")))?;

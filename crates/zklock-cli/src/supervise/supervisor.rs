@@ -108,7 +108,7 @@ pub fn supervise(options: SuperviseOptions) -> io::Result<()> {
         while let Ok(Some(_)) = signals.read_signal() {}
         supervisor.reap();
         if is_told {
-            supervisor.obey();
+            supervisor.obey_all();
         }
     }
 }
@@ -151,6 +151,18 @@ impl Supervisor {
     fn report(&self, report: &Report) {
         // Nobody hears it who is gone.
         let _ = wire::send(stdin(), &report.write(), None);
+    }
+
+    /// Takes all orders that have come: after a pause, the first of them is old.
+    fn obey_all(&mut self) {
+        loop {
+            self.obey();
+            let mut next = [PollFd::from_borrowed_fd(stdin(), PollFlags::IN)];
+            let has_more = poll(&mut next, Some(&Timespec::default())).is_ok_and(|ready| ready > 0);
+            if self.is_alone || !has_more {
+                return;
+            }
+        }
     }
 
     fn obey(&mut self) {

@@ -17,6 +17,7 @@ use crate::failure::Failure;
 use crate::follow::follower::follow;
 use crate::follow::options::FollowOptions;
 use crate::follow::shared::Shared;
+use crate::interrupts::when_asked_to_end;
 use crate::output::when_gone;
 use board::{Board, Order};
 
@@ -78,7 +79,7 @@ pub fn top(options: &TopOptions) -> Result<u8, Failure> {
     let shared = follow(&client, &options.follow)?;
     let ended = Arc::new(AtomicBool::new(false));
     let on_signal = Arc::clone(&ended);
-    ctrlc::set_handler(move || on_signal.store(true, Ordering::SeqCst))
+    when_asked_to_end(move || on_signal.store(true, Ordering::SeqCst))
         .map_err(|error| Failure::new(format!("listen for signals: {error}")))?;
     // Reading a terminal that is closed never returns, so this does not go by way of `ended`.
     when_gone(stdin(), || exit(HUNG_UP))?;

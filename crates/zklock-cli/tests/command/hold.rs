@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::process::{ChildStdin, Stdio};
+use std::process::{ChildStdin, Command, Stdio};
 
 use rustix::process::Signal;
 use test_support::{Bench, Running};
@@ -37,6 +37,27 @@ fn a_lock_is_held_until_the_input_ends_or_a_signal_comes() {
         assert_eq!(holding.end().code(), Some(0), "{signal:?}");
         bench.expect_empty();
     }
+}
+
+#[test]
+fn a_signal_that_it_was_started_to_ignore_releases_nothing() {
+    let bench = Bench::shared();
+    let mut command = Command::new("env");
+    command.args(["--ignore-signal=INT,HUP", env!("CARGO_BIN_EXE_zklock"), "hold", "--hosts"]);
+    command.args([&bench.server.hosts(), &bench.path]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let input = child.stdin.take().unwrap();
+    let holding = Running(child);
+    said.read_line(&mut String::new()).unwrap();
+    holding.signal(Signal::INT);
+    holding.signal(Signal::HUP);
+    // Which would come after those.
+    let client = bench.direct();
+    assert_eq!(finish(&["ls", "--hosts", &bench.server.hosts(), &bench.path]).0, Some(0));
+    assert!(bench.lock(&client).try_acquire().wait().unwrap().is_none());
+    drop(input);
+    assert_eq!(holding.end().code(), Some(0));
 }
 
 #[test]

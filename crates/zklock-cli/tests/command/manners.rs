@@ -1,8 +1,10 @@
 //! What a run says, what it exits with, and what it leaves behind.
 
 use std::fs;
+use std::process::{Command, Output};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use test_support::{Bench, shared};
 use zklock::Client;
 use zklock_testing::wire::Op;
@@ -19,6 +21,19 @@ fn run(args: &[&str]) -> (Option<i32>, String, String) {
 
 fn sh<'a>(path: &'a str, script: &'a str) -> [&'a str; 5] {
     [path, "--", "sh", "-c", script]
+}
+
+#[test]
+fn a_parent_that_ignores_the_end_of_its_children_changes_nothing() {
+    let (hosts, path) = (shared().hosts(), Bench::shared().path);
+    let mut command = Command::new("env");
+    command.args(["--ignore-signal=CHLD", env!("CARGO_BIN_EXE_zklock"), "run", "--hosts", &hosts]);
+    let line = "grep SigIgn /proc/self/status; exit 3";
+    let Output { status, stdout, .. } = command.args(sh(&path, line)).output().unwrap();
+    assert_eq!(status.code(), Some(3));
+    let ignored = String::from_utf8(stdout).unwrap();
+    let mask = u64::from_str_radix(ignored.trim().rsplit('\t').next().unwrap(), 16).unwrap();
+    assert_eq!(mask >> (Signal::CHILD.as_raw() - 1) & 1, 0, "{ignored}");
 }
 
 #[test]

@@ -1,10 +1,11 @@
 //! `--once-per`: five hosts want to run a job, and one of them does.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use test_support::{Bench, shared};
 use zklock::zookeeper::CreateMode;
-use zklock_testing::eventually;
+use zklock_testing::wire::Op;
+use zklock_testing::{Action, Rule, eventually};
 
 use super::program::{finish, start};
 
@@ -84,4 +85,55 @@ fn what_somebody_else_keeps_in_the_marks_place_is_left_alone() {
     let (code, _, err) = zklock("last", &[&bench.path]);
     assert!(code != Some(0) && err.contains(&mark), "{err}");
     bench.expect_empty();
+}
+
+#[test]
+fn a_run_that_could_not_start_does_not_count() {
+    let path = Bench::shared().path;
+    let run = |more: &[&str]| {
+        let args = [&["--once-per", "20h"], more, &[&path, "--", "echo", "ran"]].concat();
+        zklock("run", &args)
+    };
+    let (code, out, err) = run(&["--token-file", "/nonexistent/token"]);
+    assert_eq!((code, out.as_str()), (Some(125), ""), "{err}");
+    assert!(zklock("last", &[&path]).1.contains("nothing was started"));
+    assert_eq!(run(&[]).1, "ran\n");
+}
+
+#[test]
+fn a_mark_whose_reply_was_lost_is_known_again() {
+    let bench = Bench::shared();
+    let made = bench.lock(&bench.direct()).acquire().wait().unwrap();
+    made.release().wait().unwrap();
+    // Reads and claims come before it.
+    bench.proxy.on(Rule::reply(Op::Multi).nth(2), Action::Drop);
+    let args = [
+        "run",
+        "--hosts",
+        &bench.proxy.hosts(),
+        "--once-per",
+        "20h",
+        &bench.path,
+        "--",
+        "echo",
+        "ran",
+    ];
+    let (code, out, err) = finish(&args);
+    assert_eq!((code, out.as_str()), (Some(0), "ran\n"), "{err}");
+}
+
+#[test]
+fn a_mark_of_the_far_future_does_not_count() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let mark = |started: i64| format!("zklock-run/1\ntoken=1\nstarted={started}\noutcome=0\n");
+    let now = i64::try_from(UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+    let path = format!("{}.last", bench.path);
+    client.create(&path, mark(now + 1_000).as_bytes(), CreateMode::Persistent).wait().unwrap();
+    let run = || zklock("run", &["--once-per", "20h", &bench.path, "--", "echo", "ran"]);
+    assert_eq!(run().1, "", "clocks of servers differ");
+    client.set(&path, mark(now + 30 * 24 * 3_600_000).as_bytes(), None).wait().unwrap();
+    assert_eq!(run().1, "ran\n");
+    client.set(&path, mark(i64::MAX).as_bytes(), None).wait().unwrap();
+    assert_eq!(zklock("last", &[&bench.path]).0, Some(0));
 }

@@ -10,6 +10,8 @@ use rustix::time::{ClockId, clock_gettime};
 use test_support::Running;
 use zklock_testing::eventually;
 
+const HOUR: Duration = Duration::from_secs(3_600);
+
 struct Supervisor {
     socket: OwnedFd,
     process: Running,
@@ -40,9 +42,14 @@ impl Supervisor {
 
     /// Orders the start: the lock is held for an hour.
     fn start(&self) {
-        let now = clock_gettime(ClockId::Boottime);
-        let until = Duration::new(now.tv_sec as u64 + 3_600, 0).as_nanos();
-        let order = format!("start {until} 1000000 1000000 1 1");
+        self.start_until(after(HOUR));
+    }
+
+    fn start_until(&self, until: u128) {
+        self.order(&format!("start {until} 1000000 1000000 1 1"));
+    }
+
+    fn order(&self, order: &str) {
         rustix::net::send(&self.socket, order.as_bytes(), SendFlags::empty()).unwrap();
     }
 
@@ -51,6 +58,26 @@ impl Supervisor {
         let (length, _) = rustix::net::recv(&self.socket, &mut report, RecvFlags::empty()).unwrap();
         String::from_utf8_lossy(&report[..length]).into_owned()
     }
+}
+
+/// That time from now on, as orders have it.
+fn after(time: Duration) -> u128 {
+    let now = clock_gettime(ClockId::Boottime);
+    (Duration::new(now.tv_sec as u64, now.tv_nsec as u32) + time).as_nanos()
+}
+
+#[test]
+fn a_supervisor_that_was_stopped_acts_by_the_last_order_not_by_the_first() {
+    let supervisor = Supervisor::of(&["sh", "-c", "sleep 2; exit 3"]);
+    supervisor.start_until(after(Duration::from_secs(1)));
+    assert_eq!(supervisor.hear(), "started ");
+    supervisor.process.freeze();
+    let first = after(Duration::from_secs(1));
+    supervisor.order(&format!("until {first}"));
+    supervisor.order(&format!("until {}", after(HOUR)));
+    eventually("the first has passed", || after(Duration::ZERO) > first);
+    supervisor.process.thaw();
+    assert_eq!(supervisor.hear(), "exited 3");
 }
 
 #[test]
