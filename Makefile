@@ -5,7 +5,7 @@
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
 .SILENT:
-.PHONY: help server lock-test soak bench compare install uninstall deb package quick test test-all test-versions simulate spec matrix partitions command limits queue interop mutants sanitize deps fmt clippy build unit doctests shell
+.PHONY: help server lock-test soak bench compare install uninstall deb package quick test test-all test-versions simulate spec matrix partitions command limits queue interop incidents mutants sanitize deps fmt clippy build unit doctests shell
 
 # What the programs are given; ARGS on the command line or in the environment replaces it.
 lock-test: ARGS ?= --threads 3 --strategy all
@@ -48,6 +48,7 @@ help:
 	echo 'make limits                thousands of waiters, locks, clients, requests, watches: what each costs'
 	echo 'make queue                 ELEMENTS=20000 through a queue while servers and clients are killed, and'
 	echo '                           the queue is deleted whenever it is empty (some minutes)'
+	echo 'make incidents             incidents that became known by name, replayed on real servers'
 	echo 'make interop               locks of other libraries on one path with ours: who waits for whom, and whether'
 	echo '                           increments are lost in ROUNDS=5000 acquisitions (a minute or two)'
 	echo "                           LIBRARIES='kazoo curator' for some; scripts/interop --help names them"
@@ -136,6 +137,9 @@ queue:
 interop: ROUNDS ?= 5000
 interop:
 	ZKLOCK_ROUNDS=$(ROUNDS) scripts/interop $(LIBRARIES)
+
+incidents:
+	bash -c 'source scripts/cargo-env; cargo test "$${features[@]}" --test defects incidents'
 
 mutants: ARGS ?= planted
 mutants:

@@ -10,6 +10,7 @@ use event_listener::{Event, EventListener};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 
+use super::history::History;
 use super::link::LinkOwner;
 use super::probe::Hosts;
 use super::registry::Registry;
@@ -51,6 +52,7 @@ pub(crate) struct ClientInner {
     /// The ACL of most locks: everyone may do everything.
     pub(crate) open_acl: Arc<[Acl]>,
     duties: Arc<Duties>,
+    history: Arc<History>,
 }
 
 impl ClientInner {
@@ -72,6 +74,7 @@ impl ClientInner {
             registry: Registry::default(),
             open_acl: Acl::open().into(),
             duties: Arc::default(),
+            history: Arc::default(),
             options: Arc::new(options),
         }
     }
@@ -270,6 +273,10 @@ impl LinkOwner for ClientInner {
 
     fn duties(&self) -> &Arc<Duties> {
         &self.duties
+    }
+
+    fn history(&self) -> &Arc<History> {
+        &self.history
     }
 
     fn credentials(&self) -> Vec<Credentials> {

@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use super::connection::Connection;
 use super::farewell::LeftBehind;
+use super::history::{History, SessionHistory};
 use super::identity::OwnIdentity;
 use super::lease::Lease;
 use super::registry::Registry;
@@ -28,6 +29,8 @@ pub(super) trait LinkOwner: Send + Sync {
     fn options(&self) -> &Arc<Settings>;
 
     fn duties(&self) -> &Arc<Duties>;
+
+    fn history(&self) -> &Arc<History>;
 
     /// The identities of the program.
     fn credentials(&self) -> Vec<Credentials>;
@@ -63,6 +66,7 @@ pub(crate) struct Link {
     pub(super) watches: Arc<WatchTable>,
     pub(super) watch_room: Arc<WatchRoom>,
     pub(super) lease: Arc<Lease>,
+    pub(super) history: Arc<SessionHistory>,
     /// Facts about its session.
     pub(crate) registry: Registry,
     pub(super) asked: Mutex<Asked>,
@@ -157,6 +161,7 @@ impl Link {
             watches: Arc::default(),
             watch_room: WatchRoom::new(options.max_request, options.chroot().len()),
             lease: Arc::default(),
+            history: Arc::new(SessionHistory::begin(owner.history())),
             registry: Registry::default(),
             asked: Mutex::default(),
             connection: Mutex::new(connection),

@@ -18,6 +18,7 @@ mod farewell;
 mod guaranteed_delete;
 pub(crate) mod handles;
 mod heartbeat;
+mod history;
 mod hosts;
 mod identity;
 mod inner;

@@ -73,7 +73,11 @@ impl Link {
         let valid = if sequential { path::validate_prefix(path) } else { path::validate(path) };
         checked!(self.check("create", path, valid, data.len() + acl_len(acl)));
         checked!(self.check_acl("create", path, acl));
-        let read = |(path, stat)| Ok(Created { path, stat });
+        let history = Arc::clone(&self.history);
+        let read = move |(path, stat): (String, Stat)| {
+            history.wrote(stat.czxid);
+            Ok(Created { path, stat })
+        };
         self.renewing_request(Proof::Write, "create", path, read, |handle, terms, sink| {
             handle.create(terms, path, data, acl, mode, sink);
         })
@@ -173,7 +177,12 @@ impl Link {
 
     pub(crate) fn set(&self, path: &str, data: &[u8], version: Option<i32>) -> Pending<Stat> {
         checked!(self.check("set", path, path::validate(path), data.len()));
-        self.renewing_request(Proof::Write, "set", path, Ok, |handle, terms, sink| {
+        let history = Arc::clone(&self.history);
+        let read = move |stat: Stat| {
+            history.wrote(stat.mzxid);
+            Ok(stat)
+        };
+        self.renewing_request(Proof::Write, "set", path, read, |handle, terms, sink| {
             handle.set(terms, path, data, version.unwrap_or(ANY_VERSION), sink);
         })
     }

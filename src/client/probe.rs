@@ -122,6 +122,16 @@ impl Hosts {
         is_of_use.then(|| serving.iter().chain(&others).map(|(host, _)| (*host).clone()).collect())
     }
 
+    /// Whether any of them has said so since there was a connection.
+    pub(super) fn is_any_serving(&self) -> bool {
+        self.findings.lock().contains(&Some(Finding::Serves))
+    }
+
+    /// There is a connection: what was found before it is old.
+    pub(super) fn forget(&self) {
+        self.findings.lock().fill(None);
+    }
+
     /// The addresses of those that serve. Blocks for as long as names take to resolve.
     pub(super) fn serving(&self) -> Vec<SocketAddr> {
         let serving: Vec<&String> = {

@@ -40,6 +40,10 @@ struct Session {
     tasks: Arc<Executor<'static>>,
     /// When the next server was last tried, or the connection last seen.
     last_server: Instant,
+    /// When a connection was last there.
+    connected: Instant,
+    /// Since when hosts serve that let the session not connect.
+    refused_since: Option<Instant>,
     open_after: Instant,
     asking: Schedule,
     opened: bool,
@@ -73,6 +77,8 @@ pub(super) fn start(options: Settings, adopted: Option<Adopted>) -> Result<Arc<C
         inner: Arc::clone(&inner),
         tasks,
         last_server: now(),
+        connected: now(),
+        refused_since: None,
         open_after: now(),
         asking: Schedule::new(),
         opened: false,
@@ -209,8 +215,9 @@ impl Session {
         self.inner.observe(&link);
         match state {
             Some(HandleState::CONNECTED) => {
-                self.last_server = now();
+                (self.last_server, self.connected) = (now(), now());
                 self.asking.rest();
+                self.inner.hosts().forget();
                 link.watch_session_events();
                 link.heartbeat();
                 link.unconfirmed.retry();
@@ -252,16 +259,39 @@ impl Session {
                 );
                 return self.replace(&link, Code::SESSION_EXPIRED).await;
             }
+            _ if !link.is_adopted() && self.is_refused(&link) => {
+                let session = link.session();
+                log!(
+                    WARN,
+                    ?session,
+                    "given up: servers are there, but do not let this session connect; they may have an older history \
+                     than this client has seen"
+                );
+                return self.replace(&link, Code::SESSION_EXPIRED).await;
+            }
             _ if !link.is_adopted() => self.seek(&link).await,
             _ => {}
         }
         link.next_look_in()
     }
 
+    /// Whether the session is of no use: hosts serve for as long as it lives by itself, and do not let it connect. A server
+    /// refuses a client without a word which has seen later transactions than it has itself, and the C client asks it for
+    /// ever.
+    fn is_refused(&mut self, link: &Link) -> bool {
+        let Some(timeout) = link.session().and(link.session_timeout()) else { return false };
+        if now() - self.connected < timeout || !self.inner.hosts().is_any_serving() {
+            self.refused_since = None;
+            return false;
+        }
+        now() - *self.refused_since.get_or_insert_with(now) > timeout
+    }
+
     /// No server is connected: has the hosts asked, and the C client try those that serve.
     async fn seek(&mut self, link: &Arc<Link>) {
         let was_connected = self.inner.status().was_connected();
-        if !was_connected || self.inner.hosts().are_several() {
+        let is_late = link.session_timeout().is_some_and(|it| now() - self.connected > it);
+        if !was_connected || is_late || self.inner.hosts().are_several() {
             self.asking.ask_if_due(&self.inner);
         }
         if now() - self.last_server < NEXT_SERVER {
@@ -293,7 +323,7 @@ impl Session {
             return self.open_after - now;
         }
         self.open_after = now + OPEN_AGAIN;
-        self.last_server = now;
+        (self.last_server, self.connected, self.refused_since) = (now, now, None);
         self.inner.hosts().resolving(true);
         let (inner, key) = (Arc::clone(&self.inner), self.key);
         let opened = self.helped(move || Link::open(&inner, key, order.as_deref()));

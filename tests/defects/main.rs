@@ -10,6 +10,7 @@ mod answers;
 mod catalogue;
 mod double_holders;
 mod expiry;
+mod incidents;
 mod load;
 mod lost_wakeups;
 mod order;

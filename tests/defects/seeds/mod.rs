@@ -9,6 +9,7 @@ pub mod c_recipe;
 pub mod curator_locks;
 pub mod java_children;
 pub mod java_node;
+pub mod leaders;
 pub mod monitor;
 pub mod peers;
 #[cfg(feature = "redis")]

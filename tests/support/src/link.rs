@@ -3,6 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use parking_lot::Mutex;
@@ -21,6 +22,7 @@ pub struct Link {
     /// Where clients connect to.
     pub address: SocketAddr,
     server: Arc<Mutex<SocketAddr>>,
+    connections: Arc<AtomicUsize>,
     /// After so many more frames.
     next: Arc<Mutex<Option<(Lost, u32)>>>,
 }
@@ -28,13 +30,25 @@ pub struct Link {
 impl Link {
     /// A link to a server.
     pub fn to(server: SocketAddr) -> Link {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Link::between("127.0.0.1:0".parse().unwrap(), server)
+    }
+
+    /// A link to a server, for clients that connect to `address`.
+    pub fn between(address: SocketAddr, server: SocketAddr) -> Link {
+        let listener = TcpListener::bind(address).unwrap();
         let (address, next) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(None)));
         let (plan, server) = (Arc::clone(&next), Arc::new(Mutex::new(server)));
-        let link = Link { address, server: Arc::clone(&server), next };
+        let connections = Arc::new(AtomicUsize::new(0));
+        let link = Link {
+            address,
+            server: Arc::clone(&server),
+            connections: Arc::clone(&connections),
+            next,
+        };
         // Ends with the test's process.
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
+                connections.fetch_add(1, Ordering::AcqRel);
                 let server = *server.lock();
                 let Ok(server) = TcpStream::connect(server) else { continue };
                 for (from, to, lost) in
@@ -52,6 +66,11 @@ impl Link {
     /// New connections lead to another server.
     pub fn lead_to(&self, server: SocketAddr) {
         *self.server.lock() = server;
+    }
+
+    /// How many connections clients have made so far.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Acquire)
     }
 
     /// The next request or reply is lost, or one after so many frames that way.
