@@ -67,6 +67,11 @@ pub(crate) trait Database: Send + 'static {
     /// The changes that others may have made since the last call. Costs next to nothing.
     fn changes(&mut self) -> Result<Changes, StepError>;
 
+    /// Whether the changes of the last such call may concern that lock.
+    fn may_concern(&self, _lock: &str) -> bool {
+        true
+    }
+
     /// Ends the sessions that are over by the clock. Returns how long the next one lasts.
     fn sweep(&mut self) -> Result<Option<Duration>, StepError>;
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 
 use super::claim::Status;
-use super::database::{Changes, StepError};
+use super::database::{Changes, Database, StepError};
 use super::worker::{Worker, remove};
 use crate::lock::{LostReason, Revocation};
 use crate::logging::log;
@@ -81,7 +81,9 @@ impl Worker {
         }
         if is_any || is_time {
             self.check_wants();
-            self.look_at_all();
+            self.look_at_those(|database, lock| {
+                is_time || has_missed || database.may_concern(lock)
+            });
         }
         if is_any || is_time || (self.is_watched() && !tells_all) {
             self.shared.changed();
@@ -111,7 +113,13 @@ impl Worker {
     }
 
     pub(super) fn look_at_all(&mut self) {
-        let locks: Vec<Arc<str>> = self.waiting.keys().cloned().collect();
+        self.look_at_those(|_, _| true);
+    }
+
+    fn look_at_those(&mut self, is_concerned: impl Fn(&dyn Database, &str) -> bool) {
+        let waiting = self.waiting.keys();
+        let locks: Vec<Arc<str>> =
+            waiting.filter(|lock| is_concerned(&*self.database, lock)).cloned().collect();
         for lock in locks {
             self.renew_if_due();
             self.look_at_lock(&lock);

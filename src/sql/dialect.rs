@@ -64,6 +64,16 @@ pub(crate) trait Dialect: Send + 'static {
     /// Whether others may have changed anything since the last time that this was asked.
     fn look_for_changes(&mut self) -> Result<bool, StepError>;
 
+    /// Whether those may concern that lock.
+    fn may_concern(&self, _lock: &str) -> bool {
+        true
+    }
+
+    /// Within a step: a session has ended, with claims on any lock.
+    fn has_ended_session(&mut self) -> Result<(), StepError> {
+        Ok(())
+    }
+
     /// How seldom that is asked where somebody waits, and where locks are held alone.
     fn pauses(&self) -> (Duration, Duration);
 

@@ -11,7 +11,10 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, Error, Opts, OptsBuilder};
 
 use super::dialect::{Begun, Dialect, Row, Value, check_writes, malformed};
-use super::tables::{GATES, SERVER_VERSION, check_version, gate_of, mysql_tables, raise_gates};
+use super::tables::{
+    GATES, SERVER_VERSION, SeenGates, check_version, gate_of, has_ended_session, mysql_tables,
+    raise_gates,
+};
 use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Cause, StepError};
 use crate::lock::MAX_TEXT;
@@ -36,8 +39,7 @@ pub(crate) struct MySql {
     attempts: Attempts,
     /// A connection that is lost is lost with its step.
     is_in_step: bool,
-    /// How often anything has changed, as last seen.
-    changes: i64,
+    gates: SeenGates,
 }
 
 impl MySql {
@@ -59,8 +61,8 @@ impl MySql {
             .read_timeout(Some(limit))
             .write_timeout(Some(limit));
         let (options, connection, attempts) = (options.into(), None, Attempts::default());
-        let (is_in_step, at_gate, changes) = (false, "", -1);
-        let mut mysql = MySql { options, connection, at_gate, attempts, is_in_step, changes };
+        let (is_in_step, at_gate, gates) = (false, "", SeenGates::default());
+        let mut mysql = MySql { options, connection, at_gate, attempts, is_in_step, gates };
         first(is_given_up, || mysql.prepare().and_then(|()| check_writes(&mut mysql)))?;
         Ok(mysql)
     }
@@ -288,9 +290,18 @@ impl Dialect for MySql {
     }
 
     fn look_for_changes(&mut self) -> Result<bool, StepError> {
-        let found = self.query("SELECT CAST(sum(changes) AS SIGNED) FROM zklock_gate", &[])?;
-        let changes = found.first().map_or(Ok(0), |found| found.int(0))?;
-        Ok(std::mem::replace(&mut self.changes, changes) != changes)
+        let mut gates = std::mem::take(&mut self.gates);
+        let looked = gates.look(self, "SELECT CAST(sum(changes) AS SIGNED) FROM zklock_gate");
+        self.gates = gates;
+        looked
+    }
+
+    fn may_concern(&self, lock: &str) -> bool {
+        self.gates.may_concern(lock)
+    }
+
+    fn has_ended_session(&mut self) -> Result<(), StepError> {
+        has_ended_session(self)
     }
 
     fn pauses(&self) -> (Duration, Duration) {

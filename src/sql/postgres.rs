@@ -23,7 +23,10 @@ use tokio_postgres::{Client, Config, Error, SimpleQueryMessage};
 use self::answer::{NoAnswer, within};
 use self::listener::Heard;
 use super::dialect::{Begun, Dialect, Row, Statement, Value, check_writes, malformed};
-use super::tables::{GATES, SERVER_VERSION, check_version, gate_of, postgres_tables, raise_gates};
+use super::tables::{
+    GATES, SERVER_VERSION, SeenGates, check_version, gate_of, has_ended_session, postgres_tables,
+    raise_gates,
+};
 use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Cause, StepError};
 
@@ -48,8 +51,7 @@ pub(crate) struct Postgres {
     begin: String,
     /// A connection that is lost is lost with its step.
     is_in_step: bool,
-    /// How often anything has changed, as last seen.
-    changes: i64,
+    gates: SeenGates,
     looked: Option<Instant>,
     /// The notifications of the server.
     heard: Arc<Heard>,
@@ -80,7 +82,7 @@ impl Postgres {
             config.application_name("zklock");
         }
         let limit = ANSWER.min(lease / 4);
-        let (connection, is_in_step, changes, changed) = (None, false, -1, None);
+        let (connection, is_in_step, gates, changed) = (None, false, SeenGates::default(), None);
         let (attempts, begin) = (Attempts::default(), begin(limit));
         let (looked, heard) = (None, Arc::default());
         let mut postgres = Postgres {
@@ -90,7 +92,7 @@ impl Postgres {
             limit,
             begin,
             is_in_step,
-            changes,
+            gates,
             looked,
             heard,
             changed,
@@ -387,10 +389,20 @@ impl Dialect for Postgres {
         if !has_word && !is_time && self.heard.is_heard() {
             return Ok(false);
         }
-        let found = self.query("SELECT sum(changes)::bigint FROM zklock_gate", &[])?;
+        let mut gates = std::mem::take(&mut self.gates);
+        let looked = gates.look(self, "SELECT sum(changes)::bigint FROM zklock_gate");
+        self.gates = gates;
+        let has_changed = looked?;
         self.looked = Some(Instant::now());
-        let changes = found.first().map_or(Ok(0), |found| found.int(0))?;
-        Ok(std::mem::replace(&mut self.changes, changes) != changes || has_word)
+        Ok(has_changed || has_word)
+    }
+
+    fn may_concern(&self, lock: &str) -> bool {
+        self.gates.may_concern(lock)
+    }
+
+    fn has_ended_session(&mut self) -> Result<(), StepError> {
+        has_ended_session(self)
     }
 
     fn pauses(&self) -> (Duration, Duration) {

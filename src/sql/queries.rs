@@ -32,6 +32,7 @@ pub(super) fn delete_session<D: Dialect>(database: &mut D, session: &str) -> Res
     let paths = database.query(select, &[session.into()])?;
     if !paths.is_empty() {
         database.execute("DELETE FROM zklock_claim WHERE session = ?", &[session.into()])?;
+        database.has_ended_session()?;
     }
     paths.iter().try_for_each(|path| wake(database, path.text(0)?))
 }

@@ -306,6 +306,10 @@ impl<D: Dialect> Database for D {
         Ok(if self.look_for_changes()? { Changes::Any } else { Changes::None })
     }
 
+    fn may_concern(&self, lock: &str) -> bool {
+        Dialect::may_concern(self, lock)
+    }
+
     fn sweep(&mut self) -> Result<Option<Duration>, StepError> {
         let left = |expires: i64, now: i64| {
             Duration::from_nanos(u64::try_from(expires - now).unwrap_or(0))

@@ -1,6 +1,9 @@
 //! The tables. Their names begin with `zklock_`, so they can be in a database with other tables.
 
 #[cfg(any(feature = "mysql", feature = "postgres"))]
+use std::collections::{HashMap, HashSet};
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 use super::dialect::Dialect;
 use crate::leased::database::{Cause, StepError};
 use crate::text::one_line;
@@ -105,6 +108,60 @@ pub(super) const GATES: i64 = 1_024;
 pub(super) fn gate_of(path: &str) -> i64 {
     let hash = sha1_smol::Sha1::from(path).digest().bytes();
     i64::from(u16::from_be_bytes([hash[0], hash[1]])) % GATES
+}
+
+/// The gate at which it is noted that a session has ended, which may concern any lock.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+fn session_gate() -> i64 {
+    gate_of("")
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(super) fn has_ended_session(database: &mut impl Dialect) -> Result<(), StepError> {
+    let update = "UPDATE zklock_gate SET changes = changes + 1 WHERE gate = ?";
+    database.execute(update, &[session_gate().into()]).map(drop)
+}
+
+/// How often what lies behind each gate had changed when this client last looked.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+#[derive(Default)]
+pub(super) struct SeenGates {
+    sum: Option<i64>,
+    changes: HashMap<i64, i64>,
+    /// Those of which that was news.
+    changed: HashSet<i64>,
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+impl SeenGates {
+    /// Looks at them: first at the `sum` of their changes, by that query. Says whether any has changed.
+    pub(super) fn look(
+        &mut self,
+        database: &mut impl Dialect,
+        sum: &str,
+    ) -> Result<bool, StepError> {
+        let found = database.query(sum, &[])?;
+        let sum = found.first().map_or(Ok(0), |found| found.int(0))?;
+        self.changed.clear();
+        if self.sum == Some(sum) {
+            return Ok(false);
+        }
+        let mut all = 0;
+        for found in database.query("SELECT gate, changes FROM zklock_gate", &[])? {
+            let (gate, changes) = (found.int(0)?, found.int(1)?);
+            all += changes;
+            if self.changes.insert(gate, changes) != Some(changes) {
+                self.changed.insert(gate);
+            }
+        }
+        self.sum = Some(all);
+        Ok(true)
+    }
+
+    /// Whether what that look has found may concern a lock.
+    pub(super) fn may_concern(&self, lock: &str) -> bool {
+        [gate_of(lock), session_gate()].iter().any(|gate| self.changed.contains(gate))
+    }
 }
 
 /// Has the numbers of all gates go on above one: that of each gate has its own remainder.

@@ -2,12 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mysql::prelude::Queryable;
 use rustix::process::Pid;
 use test_support::{TIMEOUT, eventually};
-use zklock::Code;
+use zklock::{Code, Store};
 use zklock_testing::Database;
 
 use crate::endurance;
@@ -140,4 +140,31 @@ fn nobody_holds_beside_another_whatever_fails() {
         eventually("the clock steps", || server.try_to_ask(&step).is_ok());
     });
     servers::try_server("mysql", &server, &links, steps.into_iter().chain([full]));
+}
+
+#[test]
+fn a_hand_off_costs_few_looks_at_other_locks() {
+    const LOCKS: u64 = 60;
+    let server = Server::with(Duration::from_secs(60));
+    let (holder, waiter) = (server.connect(), server.connect());
+    let lock = |store: &Store, at: u64| store.lock(&format!("{PATH}/{at}"));
+    let guards: Vec<_> = (0..LOCKS).map(|at| lock(&holder, at).acquire().wait().unwrap()).collect();
+    let waiting: Vec<_> = (0..LOCKS).map(|at| lock(&waiter, at).acquire()).collect();
+    eventually("all wait", || {
+        (0..LOCKS).all(|at| lock(&holder, at).contenders().wait().unwrap().len() == 2)
+    });
+    let mut program = mysql::Conn::new(server.database.url().as_str()).unwrap();
+    let mut questions = || {
+        let status = "SHOW GLOBAL STATUS LIKE 'Questions'";
+        program.query_first::<(String, u64), _>(status).unwrap().unwrap().1
+    };
+    let (before, begun) = (questions(), Instant::now());
+    for (guard, waiting) in guards.into_iter().zip(waiting) {
+        guard.release().wait().unwrap();
+        drop(waiting.within(TIMEOUT).wait().unwrap());
+    }
+    let asked = questions() - before;
+    // Two releases and a few looks, none of which is at all locks; each client looks by itself, too.
+    let most = 40 * LOCKS + 200 * (begun.elapsed().as_secs() + 1);
+    assert!(asked <= most, "{asked} queries, at most {most}");
 }

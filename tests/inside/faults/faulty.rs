@@ -173,6 +173,9 @@ impl Database for Faulty {
     fn changes(&mut self) -> Result<Changes, StepError> {
         self.run(Op::Changes, |database| database.changes())
     }
+    fn may_concern(&self, lock: &str) -> bool {
+        self.database.may_concern(lock)
+    }
     fn sweep(&mut self) -> Result<Option<Duration>, StepError> {
         self.run(Op::Sweep, |database| database.sweep())
     }
