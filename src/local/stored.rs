@@ -16,7 +16,7 @@ use crate::lock::{
     LockView, LostReason, MAX_TEXT, NO_ACL, NO_OTHER_LIBRARIES, Revocation, StoredLock, Strategy,
     TAKEN, ready,
 };
-use crate::runtime::{Pending, Timer};
+use crate::runtime::{Pending, Timer, machine};
 use crate::text::one_line;
 
 #[derive(Clone)]
@@ -46,14 +46,14 @@ impl Drop for Waiting<'_> {
 }
 
 /// A hold that is broken, and ends here at the latest.
-struct Leaving<'a> {
-    lock: &'a LocalLock,
-    claim: &'a Claim,
+struct Leaving {
+    lock: Arc<LocalLock>,
+    claim: Arc<Claim>,
 }
 
-impl Drop for Leaving<'_> {
+impl Drop for Leaving {
     fn drop(&mut self) {
-        self.lock.queues.leave(&self.lock.path, self.claim, LostReason::Broken);
+        self.lock.queues.leave(&self.lock.path, &self.claim, LostReason::Broken);
     }
 }
 
@@ -212,10 +212,14 @@ impl LockView for LocalLock {
             match revocation {
                 Revocation::Ask { reason } => claim.requests.add(&one_line(&reason, MAX_TEXT)),
                 Revocation::Break { grace, .. } => {
-                    // Goes on where this is dropped.
-                    let _leaving = Leaving { lock: &lock, claim: &claim };
+                    let leaving = Leaving { lock: Arc::clone(&lock), claim: Arc::clone(&claim) };
                     claim.set(Status::Over(LostReason::Broken));
-                    or(lock.queues.gone(&lock.path, claim.token), Timer::after(grace)).await;
+                    // The grace goes on where this is dropped.
+                    machine::drive(async move {
+                        let Leaving { lock, claim } = &leaving;
+                        or(lock.queues.gone(&lock.path, claim.token), Timer::after(grace)).await;
+                    });
+                    lock.queues.gone(&lock.path, claim.token).await;
                 }
             }
             Ok(true)

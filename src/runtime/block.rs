@@ -31,7 +31,9 @@ impl Blocked {
     }
 
     pub(super) fn is_by(waker: &Waker) -> bool {
-        waker.data() == BLOCKED.get()
+        // Wakers of others may have no data.
+        let blocked = BLOCKED.get();
+        !blocked.is_null() && waker.data() == blocked
     }
 }
 

@@ -2,14 +2,18 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
+use futures_lite::future::block_on;
 use parking_lot::Mutex;
 use test_support::{TIMEOUT, acquire_in_background, eventually};
 use zklock::zookeeper::Op;
-use zklock::{Code, GuardState, LocalStore, LockError, LostReason, LostSignal, Strategy};
+use zklock::{
+    Code, Election, GuardState, Leadership, LocalStore, LockError, LostReason, LostSignal, Owner,
+    ReentrantLock, Strategy,
+};
 
 use crate::bench::Bench;
 
@@ -92,6 +96,39 @@ fn a_thousand_waiters_take_their_turns() {
 }
 
 /// Acquires another lock of the store when it is woken, on the thread that wakes it.
+#[test]
+fn a_break_ends_with_its_grace_and_no_sooner() {
+    let store = LocalStore::new();
+    let (lock, other) = (store.lock(PATH), store.lock(PATH));
+    let guard = lock.acquire().wait().unwrap();
+    let who = other.holder().wait().unwrap().unwrap();
+    // Who breaks it need not wait for it.
+    let grace = Duration::from_millis(300);
+    let late = other.break_hold(&who, "", grace).within(Duration::from_millis(1)).wait();
+    assert!(late.unwrap_err().is_outcome_unknown());
+    assert!(guard.is_lost());
+    assert!(other.try_acquire().wait().unwrap().is_none(), "its program may be at work yet");
+    // And it ends though the guard stays.
+    other.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    assert!(guard.is_lost());
+}
+
+#[test]
+fn a_participant_that_resigns_and_leads_again_at_once_can_be_stopped() {
+    let store = LocalStore::new();
+    let rounds = AtomicUsize::new(0);
+    let election = Election::new(store.lock(PATH));
+    let service = election.lead(async |leads: Leadership| {
+        rounds.fetch_add(1, Ordering::SeqCst);
+        let _ = leads.resign().await;
+    });
+    let stop = std::future::poll_fn(|cx| {
+        cx.waker().wake_by_ref();
+        if rounds.load(Ordering::SeqCst) < 10 { Poll::Pending } else { Poll::Ready(()) }
+    });
+    assert!(block_on(service.until(stop)).unwrap().is_none());
+}
+
 struct Nosy {
     store: LocalStore,
     woken: AtomicBool,
@@ -151,4 +188,33 @@ fn who_holds_next_does_so_when_the_one_before_knows_of_its_end() {
         });
     });
     assert!(!store.lock(PATH).is_locked().wait().unwrap());
+}
+
+/// Enters a re-entrant lock of the store that wakes it.
+struct Entering {
+    lock: ReentrantLock,
+    entered: AtomicBool,
+}
+
+impl Wake for Entering {
+    fn wake(self: Arc<Self>) {
+        let tried = self.lock.try_acquire(&Owner::new()).wait().unwrap();
+        self.entered.store(tried.is_none(), Ordering::SeqCst);
+    }
+}
+
+#[test]
+fn a_waker_may_enter_the_reentrant_lock_whose_acquire_wakes_it() {
+    let store = LocalStore::new();
+    let lock = store.lock(PATH).reentrant();
+    let entering = Arc::new(Entering { lock: lock.clone(), entered: AtomicBool::new(false) });
+    let waker = Waker::from(Arc::clone(&entering));
+    let mut holders = store.lock(PATH).watch_holder();
+    let mut context = Context::from_waker(&waker);
+    assert!(holders.wait_timeout(TIMEOUT).unwrap().unwrap().unwrap().is_none());
+    let mut next = Box::pin(async { futures_lite::StreamExt::next(&mut holders).await });
+    assert!(next.as_mut().poll(&mut context).is_pending());
+    let acquired = std::thread::spawn(move || lock.acquire(&Owner::new()).wait());
+    eventually("it has entered, or not", || entering.entered.load(Ordering::SeqCst));
+    drop(acquired.join().unwrap().unwrap());
 }

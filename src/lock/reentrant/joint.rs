@@ -68,16 +68,23 @@ impl Joints {
         owner: &Owner,
         begin: impl FnOnce() -> Joint,
     ) -> Arc<Joint> {
+        let present = |joint: &Weak<Joint>| joint.upgrade().filter(|joint| !joint.is_over());
         // Dropped after the map is let go of: its last part may be this one.
-        let before;
-        let mut by_owner = self.by_owner.lock();
-        before = by_owner.get(owner).and_then(Weak::upgrade);
-        if let Some(joint) = before.as_ref().filter(|joint| !joint.is_over()) {
-            return Arc::clone(joint);
+        let before = self.by_owner.lock().get(owner).cloned();
+        if let Some(joint) = before.as_ref().and_then(present) {
+            return joint;
         }
-        let mut joint = begin();
-        joint.place = Place(Some((Arc::clone(self), owner.clone())));
-        let joint = Arc::new(joint);
+        // Outside the lock, as it may wake somebody.
+        let joint = begin();
+        let mut by_owner = self.by_owner.lock();
+        let faster = by_owner.get(owner).and_then(present);
+        if let Some(faster) = faster {
+            drop(by_owner);
+            // What this one has begun ends with it.
+            return faster;
+        }
+        let place = Place(Some((Arc::clone(self), owner.clone())));
+        let joint = Arc::new(Joint { place, ..joint });
         by_owner.insert(owner.clone(), Arc::downgrade(&joint));
         joint
     }
