@@ -31,11 +31,28 @@ macro_rules! answer {
         answer($context, $reply, |mut slot| match slot.receiver.take() {
             Some(Receiver::$shape(sink)) => sink(match Code::from_raw($rc) {
                 Code::OK => $decode().ok_or(Code::SYSTEM_ERROR),
-                code => Err(code),
+                code => Err(meant(code)),
             }),
             other => mismatch(other),
         })
     };
+}
+
+/// When the servers refuse an identity, the C client ends all requests with that code, also those that they have executed
+/// or may yet execute.
+fn meant(code: Code) -> Code {
+    if code == Code::AUTH_FAILED { Code::CONNECTION_LOSS } else { code }
+}
+
+/// Of a request to accept an identity.
+pub(super) unsafe extern "C" fn accepted(rc: c_int, context: *const c_void) {
+    answer(context, 0, |mut slot| match slot.receiver.take() {
+        Some(Receiver::Void(sink)) => sink(match Code::from_raw(rc) {
+            Code::OK => Ok(()),
+            code => Err(code),
+        }),
+        other => mismatch(other),
+    });
 }
 
 pub(super) unsafe extern "C" fn void(rc: c_int, context: *const c_void) {
@@ -125,7 +142,9 @@ pub(super) unsafe extern "C" fn multi(rc: c_int, context: *const c_void) {
     answer(context, 0, |mut slot| {
         match (slot.receiver.take(), slot.memory.take()) {
             // The C client has filled the memory before it runs the completion.
-            (Some(Receiver::Multi(sink)), Some(memory)) => sink(memory.results(Code::from_raw(rc))),
+            (Some(Receiver::Multi(sink)), Some(memory)) => {
+                sink(memory.results(meant(Code::from_raw(rc))))
+            }
             (other, _) => mismatch(other),
         }
     });

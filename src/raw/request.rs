@@ -213,7 +213,7 @@ impl Requests for Zhandle {
             let (scheme, secret) = (scheme.as_ptr(), secret.as_ptr().cast());
             // SAFETY: `submit_uncounted` keeps the handle open; scheme and secret outlive the call,
             // which copies them; the context is a number.
-            unsafe { sys::zoo_add_auth(zh, scheme, secret, len, Some(callback::void), context) }
+            unsafe { sys::zoo_add_auth(zh, scheme, secret, len, Some(callback::accepted), context) }
         });
     }
 

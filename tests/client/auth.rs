@@ -1,9 +1,12 @@
 //! Identities: who may do what, and who is known on which session.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
+use parking_lot::Mutex;
 use zklock::zookeeper::{self, Acl, CreateMode, SessionState};
 use zklock::{Client, Code, LockError, LostReason};
 
@@ -103,6 +106,66 @@ fn an_identity_that_the_server_refuses_closes_the_client() {
     assert_eq!(client.get("/").wait().unwrap_err().code(), Code::AUTH_FAILED);
     let error = options().auth("nonsense", "x").connect(&bench.server.hosts()).wait().unwrap_err();
     assert_eq!(error.code(), Code::AUTH_FAILED);
+}
+
+/// Frames of the protocol, each behind its length.
+fn next_frame(from: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+    let mut frame = vec![0; 4];
+    from.read_exact(&mut frame)?;
+    let length = u32::from_be_bytes(frame[..].try_into().unwrap()) as usize;
+    frame.resize(4 + length, 0);
+    from.read_exact(&mut frame[4..])?;
+    Ok(frame)
+}
+
+/// A link to a server that passes everything on but the reply to one create, as if that took its time.
+fn that_keeps_a_reply_back(server: SocketAddr) -> SocketAddr {
+    const CREATE2: [u8; 4] = 15u32.to_be_bytes();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Ends with the test's process.
+    thread::spawn(move || {
+        for mut client in listener.incoming().flatten() {
+            let mut server = TcpStream::connect(server).unwrap();
+            let (mut to_client, mut from_server) =
+                (client.try_clone().unwrap(), server.try_clone().unwrap());
+            let kept: Arc<Mutex<Option<Vec<u8>>>> = Arc::default();
+            let keep = Arc::clone(&kept);
+            thread::spawn(move || {
+                while let Ok(frame) = next_frame(&mut client) {
+                    if frame.get(8..12) == Some(&CREATE2) {
+                        *keep.lock() = Some(frame[4..8].to_vec());
+                    }
+                    if server.write_all(&frame).is_err() {
+                        break;
+                    }
+                }
+                let _ = server.shutdown(Shutdown::Both);
+            });
+            thread::spawn(move || {
+                while let Ok(frame) = next_frame(&mut from_server) {
+                    let is_kept = kept.lock().as_deref().is_some_and(|id| id == &frame[4..8]);
+                    if !is_kept && to_client.write_all(&frame).is_err() {
+                        break;
+                    }
+                }
+                let _ = to_client.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    address
+}
+
+#[test]
+fn what_is_in_flight_while_an_identity_is_refused_may_be_done() {
+    let bench = Bench::shared();
+    let address = that_keeps_a_reply_back(bench.server.addr());
+    let client = options().connect(&address.to_string()).wait().unwrap();
+    let created = client.create(&bench.path, b"", CreateMode::Persistent);
+    eventually("it is done", || bench.exists(&bench.path));
+    assert_eq!(client.add_auth("nonsense", b"x").wait().unwrap_err().code(), Code::AUTH_FAILED);
+    let error = created.wait().unwrap_err();
+    assert!(error.is_outcome_unknown(), "{error}");
 }
 
 #[test]
