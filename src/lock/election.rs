@@ -135,6 +135,14 @@ impl Election {
         self.lock.acquire().then(async move |first| handover.give_way(first?, &caller).await)
     }
 
+    /// As [`elect`](Election::elect), but where anybody is ahead the time is over.
+    #[cfg(feature = "capi")]
+    pub(crate) fn elect_at_once(&self) -> Pending<Guard, LockError> {
+        let handover = self.handover.clone();
+        let acquired = self.lock.acquire_at_once();
+        acquired.then(async move |guard| handover.lead_at_once(guard?).await)
+    }
+
     pub(crate) fn led_by(&self, guard: Arc<Guard>) -> Leadership {
         Leadership { handover: self.handover.clone(), guard }
     }

@@ -62,6 +62,17 @@ impl Handover {
         Ok(guard)
     }
 
+    /// Gives way if another is chosen that waits: then the time is over.
+    #[cfg(feature = "capi")]
+    pub(super) async fn lead_at_once(&self, guard: Guard) -> Result<Guard, LockError> {
+        if self.is_for_another(&guard).await? {
+            let path = guard.path().to_owned();
+            let _ = guard.release().await;
+            return Err(LockError::timed_out(&path, None));
+        }
+        Ok(guard)
+    }
+
     /// Whether the holder is not to lead: because another is chosen, or because it does not hold any more.
     async fn is_for_another(&self, guard: &Guard) -> Result<bool, LockError> {
         let is_for_another = match self.chosen().await? {

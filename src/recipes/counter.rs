@@ -176,8 +176,11 @@ impl Counter {
             let read = self.read(op, how).await?;
             let before = read.as_ref().map_or(0, |(value, _)| *value);
             let Some(after) = change(before)? else { return Ok((before, before)) };
+            let was_there = read.is_some();
             match self.write(op, after, read.map(|(_, stat)| stat)).await {
                 Ok(()) => return Ok((before, after)),
+                // Where there was none, its parents can't be made: the chroot is missing.
+                Err(error) if error.is_no_node() && !was_there => return Err(error),
                 Err(error) if was_faster(&error) => {}
                 Err(error) => return Err(error),
             }

@@ -146,8 +146,12 @@ impl DoubleBarrier {
             return Ok(Seen::Changed);
         }
         if there.len() < usize::from(self.participants) {
-            // Who comes last sees all.
-            or(changed, session.lost()).await;
+            // Who comes last sees all, unless somebody has deleted this one's znode.
+            let own = session.exists_and_watch(&self.path_of(name)).await?;
+            if own.value.is_none() {
+                return Ok(Seen::Missing);
+            }
+            or(or(changed, async { drop(own.watch.await) }), session.lost()).await;
             return Ok(Seen::Changed);
         }
         there.sort_unstable();

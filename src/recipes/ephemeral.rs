@@ -114,7 +114,8 @@ impl Ephemeral {
         if !error.is_outcome_unknown() {
             self.state = State::None;
         }
-        if error.is_no_node() {
+        // Below the root there is nothing to be made: the chroot is missing.
+        if error.is_no_node() && self.path.rfind('/') != Some(0) {
             session.create_parents(&self.path, &self.acl).await?;
             return Ok(None);
         }

@@ -7,6 +7,7 @@ use test_support::{
     Bench, TIMEOUT, eventually, expect_blocked, poll_until, session_id, wait_for_another_session,
 };
 use zklock::recipes::Entered;
+use zklock::zookeeper::{Acl, Permissions};
 use zklock::{Code, Error, Pending, Result};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
@@ -407,4 +408,29 @@ fn a_participant_whose_session_ends_waits_on_and_one_that_has_entered_has_left()
     eventually("one is there", || there(&bench) == 1);
     client.close().wait().unwrap();
     assert!(waiting.join().unwrap().unwrap_err().is_session_over());
+}
+
+#[test]
+fn a_waiting_participant_whose_znode_somebody_deletes_enters_all_the_same() {
+    let bench = Bench::shared();
+    let first = enter_first(&bench, 2);
+    let znode = format!("{}/{}", bench.path, bench.children()[0]);
+    bench.delete(&znode);
+    let second = enter(&bench, 2);
+    let entered = [first, second].map(|one| one.join().unwrap().unwrap());
+    let leaving = entered.map(|one| in_background(one.leave()));
+    leaving.into_iter().for_each(|one| one.join().unwrap().unwrap());
+}
+
+#[test]
+fn a_latch_that_its_maker_may_not_count_down_is_made_all_the_same() {
+    let bench = Bench::with_directory();
+    let client = bench.direct();
+    let world = |permissions| Acl::new(permissions, "world", "anyone");
+    let acl = [world(Permissions::READ | Permissions::CREATE)];
+    for n in 0..10 {
+        let latch = client.latch(&format!("{}/{n}", bench.path)).acl(acl.clone());
+        assert_eq!(latch.set(3).wait().unwrap(), 3);
+        assert_eq!(latch.left().wait().unwrap(), 3);
+    }
 }

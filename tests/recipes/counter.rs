@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::thread;
 
-use test_support::{Bench, TIMEOUT, poll_unless};
+use test_support::{Bench, TIMEOUT, options, poll_unless, shared};
 use zklock::recipes::Counter;
 use zklock::{Code, Error, Result};
 use zklock_testing::wire::{Op, Ops};
@@ -279,4 +279,23 @@ fn it_costs_two_requests_to_read_and_two_to_change() {
         cost(&counter);
         assert_eq!(asked(&bench), expected);
     }
+}
+
+#[test]
+fn long_paths_make_no_difference() {
+    let bench = Bench::with_directory();
+    let client = bench.direct();
+    for n in 0..10 {
+        let path = format!("{}/{n}{}", bench.path, "x".repeat(20_000));
+        assert_eq!(client.counter(&path).add(1).wait().unwrap(), 1);
+    }
+}
+
+#[test]
+fn below_a_chroot_that_is_missing_nothing_is_made() {
+    let server = shared().hosts();
+    let client = options().connect(&format!("{server}/nobody/made/this")).wait().unwrap();
+    assert_eq!(code(client.counter("/a").add(1).wait()), Code::NO_NODE);
+    assert_eq!(code(client.counter("/a/b").add(1).wait()), Code::NO_NODE);
+    assert_eq!(code(client.group("/").join("x").within(TIMEOUT).wait()), Code::NO_NODE);
 }

@@ -338,3 +338,23 @@ fn a_member_that_leaves_a_client_whose_end_nobody_confirms_may_be_there() {
     closing.wait().unwrap();
     leaving.wait().unwrap();
 }
+
+#[test]
+fn a_member_that_has_joined_again_is_listed_by_that() {
+    let bench = Bench::shared();
+    let moves = bench.direct();
+    let first = join(&moves.group(&bench.path), "first");
+    let second = join(&group(&bench), "second");
+    let mut members = bench.client().group(&bench.path).watch_members();
+    reach(&mut members, &["first", "second"]);
+    // While the watcher hears nothing.
+    bench.proxy.refuse();
+    let session = session_id(&moves);
+    bench.expire(&moves);
+    wait_for_another_session(&moves, session);
+    eventually("it is a member again", || first.is_member());
+    bench.proxy.heal();
+    let third = join(&group(&bench), "third");
+    reach(&mut members, &["second", "first", "third"]);
+    drop((first, second, third));
+}

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::capi::boundary::{Failure, Object, free, given, output, status, text};
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
@@ -18,7 +19,7 @@ use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::timeout::{limited, timeout, wait};
 use crate::capi::zkl::watch::{self, zkl_watch};
 use crate::error::Code;
-use crate::lock::{Contender, Election, LockError, Strategy};
+use crate::lock::{Contender, Election, Guard, LockError, Strategy};
 use crate::runtime::Pending;
 
 /// An election: one participant leads at a time; see zkl_election_new.
@@ -133,10 +134,17 @@ pub extern "C" fn zkl_election_campaign(
         let within = timeout(NAME, timeout_ms)?;
         let (election, shared) = election.at_present();
         shared.may_wait(NAME)?;
-        let guard = wait(election.elect(), within)?;
+        let guard = wait(campaign(&election, within), None)?;
         place.write(Box::into_raw(zkl_guard::boxed(guard, shared)));
         Ok(())
     })
+}
+
+fn campaign(election: &Election, within: Option<Duration>) -> Pending<Guard, LockError> {
+    match within {
+        Some(within) if within.is_zero() => election.elect_at_once(),
+        within => limited(election.elect(), within),
+    }
 }
 
 /// As zkl_election_campaign, but does not wait. zklock calls `done` when this participant leads. Otherwise as
@@ -161,7 +169,7 @@ pub extern "C" fn zkl_election_campaign_async(
         let (election, shared) = election.at_present();
         let what = format!("campaign {}", election.path().escape_debug());
         let to = (done, Userdata::new(userdata, finalizer));
-        let work = || limited(election.elect(), within);
+        let work = || campaign(&election, within);
         begin_acquire((NAME, &what), &shared, to, attempt, guards_of(&shared), work)
     })
 }

@@ -12,7 +12,7 @@ use futures_lite::stream;
 
 use super::super::persistent::run;
 use super::Group;
-use crate::client::{TrustedSession, Watch, Znode};
+use crate::client::{Children, TrustedSession, Watch, Znode};
 use crate::error::{Code, Error, Result};
 use crate::path;
 use crate::process::{Process, inherited};
@@ -44,6 +44,8 @@ pub type Members = Updates<Result<Vec<Member>>>;
 #[derive(Default)]
 struct Looked {
     known: HashMap<String, Member>,
+    /// The children at the last look, in alphabetical order, and how often one had come or gone by then.
+    listed: Option<(Vec<String>, i32)>,
     /// Ends when there may be others than are known.
     watch: Option<(Watch, TrustedSession)>,
 }
@@ -172,9 +174,13 @@ impl Looked {
     ) -> Result<Vec<Member>> {
         let path = group.path();
         let names = self.names(path, session, watch).await;
-        let names = names.map_err(|error| {
+        let (names, changes) = names.map_err(|error| {
             Error::with_detail("members", path, error.code(), error.to_string())
         })?;
+        if self.has_hidden_changes(&names, changes) {
+            self.known.clear();
+        }
+        self.listed = Some((names.clone(), changes));
         self.known.retain(|name, _| names.binary_search(name).is_ok());
         // All at once.
         let new = names.into_iter().filter(|name| !self.known.contains_key(name));
@@ -199,35 +205,46 @@ impl Looked {
         Ok(members)
     }
 
-    /// The names of the children, in alphabetical order.
+    /// Whether more have come or gone than the names show: a member has joined again under its name, in another session.
+    fn has_hidden_changes(&self, names: &[String], changes: i32) -> bool {
+        self.listed.as_ref().is_some_and(|(before, earlier)| {
+            let missing_in = |all: &[String], some: &[String]| {
+                some.iter().filter(|name| all.binary_search(name).is_err()).count()
+            };
+            let shown = missing_in(before, names) + missing_in(names, before);
+            changes.wrapping_sub(*earlier) != i32::try_from(shown).unwrap_or(i32::MAX)
+        })
+    }
+
+    /// The names of the children, in alphabetical order, and how often one has come or gone.
     async fn names(
         &mut self,
         path: &str,
         session: &TrustedSession,
         watch: bool,
-    ) -> Result<Vec<String>> {
+    ) -> Result<(Vec<String>, i32)> {
         loop {
             let listed = if watch {
                 let listed = session.children_and_watch(path).await;
-                listed.map(|listed| (listed.value.names, Some(listed.watch)))
+                listed.map(|listed| (listed.value, Some(listed.watch)))
             } else {
-                session.children(path).await.map(|listed| (listed.names, None))
+                session.children(path).await.map(|listed| (listed, None))
             };
             match listed {
-                Ok((mut names, watch)) => {
+                Ok((Children { mut names, stat }, watch)) => {
                     self.watch = watch.map(|watch| (watch, session.clone()));
                     names.sort_unstable();
-                    return Ok(names);
+                    return Ok((names, stat.cversion));
                 }
                 Err(error) if !error.is_no_node() => return Err(error),
-                Err(_) if !watch => return Ok(Vec::new()),
+                Err(_) if !watch => return Ok((Vec::new(), 0)),
                 Err(_) => {}
             }
             // Nobody has joined it yet.
             let looked = session.exists_and_watch(path).await?;
             if looked.value.is_none() {
                 self.watch = Some((looked.watch, session.clone()));
-                return Ok(Vec::new());
+                return Ok((Vec::new(), 0));
             }
         }
     }
