@@ -29,11 +29,19 @@ pub(crate) fn with(data: &[u8], token: i64, wanted: &Revocation) -> Option<Vec<u
     let line = format!("{key}{token:x} {value}");
     let same = format!("{key}{token:x} ");
     let others: Vec<&str> = text.lines().filter(|line| !line.starts_with(&same)).collect();
-    let mut too_many =
-        (others.iter().filter(|line| is_ours(line)).count() + 1).saturating_sub(LINES);
+    let asked = others.iter().filter(|line| line.starts_with(ASKED)).count();
+    let broken = others.iter().filter(|line| line.starts_with(BROKEN)).count();
+    // Somebody waits for what is to be broken, and nobody for an answer to a request.
+    let mut requests_too_many = (asked + broken + 1).saturating_sub(LINES).min(asked);
+    let mut orders_too_many = (broken + 1).saturating_sub(LINES);
     let kept = others.into_iter().filter(|line| {
-        let goes = too_many > 0 && is_ours(line);
-        too_many -= usize::from(goes);
+        let too_many = match line {
+            line if line.starts_with(ASKED) => &mut requests_too_many,
+            line if line.starts_with(BROKEN) => &mut orders_too_many,
+            _ => return true,
+        };
+        let goes = *too_many > 0;
+        *too_many -= usize::from(goes);
         !goes
     });
     Some((kept.chain([&*line]).collect::<Vec<_>>().join("\n") + "\n").into_bytes())
@@ -100,5 +108,16 @@ mod tests {
         assert!(data.starts_with(b"limit=3\n"));
         assert_eq!(lines(&data).lines().count(), LINES);
         assert_eq!((of(&data, 36), of(&data, 37)), (None, Some(ask("please"))));
+    }
+
+    #[test]
+    fn requests_do_not_push_out_an_order() {
+        let broken = Revocation::Break { reason: String::new(), grace: Duration::ZERO };
+        let mut data = with(b"", 1, &broken).unwrap();
+        for token in 2..=200 {
+            data = with(&data, token, &ask("please")).unwrap();
+        }
+        assert_eq!(of(&data, 1), Some(broken));
+        assert_eq!(lines(&data).lines().count(), LINES);
     }
 }

@@ -136,7 +136,7 @@ impl Watching {
                 Some(_) => break,
             };
             if let Some(grace) = broken {
-                return Box::pin(self.delete_after(grace)).await;
+                return self.delete_after(grace);
             }
             let lost = async {
                 node.session.lost().await;
@@ -160,7 +160,7 @@ impl Watching {
     async fn directory(&self, path: &Arc<str>) {
         while let Some(Ok((found, watch))) = Box::pin(self.look(path)).await {
             if let Some(grace) = self.tenure.read_requests(&found.data) {
-                self.delete_after(grace).await;
+                self.delete_after(grace);
                 break;
             }
             if watch.await.is_err() {
@@ -171,9 +171,15 @@ impl Watching {
         std::future::pending::<()>().await;
     }
 
-    async fn delete_after(&self, grace: Duration) {
-        Timer::after(grace).await;
-        drop(self.tenure.delete_claims());
+    /// Unless the guard is dropped before that.
+    fn delete_after(&self, grace: Duration) {
+        let tenure = Arc::downgrade(&self.tenure);
+        self.tenure.client.spawn(async move {
+            Timer::after(grace).await;
+            if let Some(tenure) = tenure.upgrade() {
+                drop(tenure.delete_claims());
+            }
+        });
     }
 
     /// Reads and watches a znode as soon as there is room for that; an error says that it is not there. `None` once the
