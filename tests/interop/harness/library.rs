@@ -50,7 +50,7 @@ impl Peer {
     }
 }
 
-const OURS: Library = Library {
+pub const OURS: Library = Library {
     name: "zklock",
     peer: Peer::Zklock,
     lock: "lock",

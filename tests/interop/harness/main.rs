@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 mod count;
+mod faults;
 #[allow(dead_code)]
 #[path = "../../../crates/zklock-cli/src/look/kinds.rs"]
 mod kinds;
@@ -112,7 +113,7 @@ fn no_increment_is_lost_where_each_waits_for_the_other() {
     }
 }
 
-/// Its program ends with an error rather than hold beside ours.
+/// It fails rather than hold beside ours.
 #[test]
 fn go_zookeeper_does_not_hold_beside_a_lock_for_all() {
     let go = library::GO_BESIDE_ALL;
@@ -133,4 +134,27 @@ fn report(name: &str, groups: &[Vec<Library>], acquisitions: u64) -> Count {
     let libraries = groups.iter().map(Vec::len).sum::<usize>() as u64;
     assert!(taken_over > libraries, "{name}: {taken_over} taken over");
     found
+}
+
+/// What the same faults do to each of the chosen ones that are plain locks, one after the other, and to ours.
+#[test]
+fn faults_cost_ours_nothing_and_others_what_is_shown() {
+    let is_plain = |it: &Library| it.is_mutex() && it.waits_for_ours;
+    let mut libraries = library::chosen();
+    libraries.retain(is_plain);
+    libraries.insert(0, library::OURS);
+    let found: Vec<Vec<&str>> = thread::scope(|scope| {
+        let playing: Vec<_> = libraries
+            .iter()
+            .map(|it| scope.spawn(|| faults::FAULTS.map(|fault| (fault.play)(*it)).to_vec()))
+            .collect();
+        playing.into_iter().map(|it| it.join().unwrap()).collect()
+    });
+    let names: Vec<&str> = libraries.iter().map(|it| it.name).collect();
+    println!("\n| fault | {} |\n|---{}|", names.join(" | "), "|---".repeat(names.len()));
+    for (row, fault) in faults::FAULTS.iter().enumerate() {
+        let outcomes: Vec<&str> = found.iter().map(|of| of[row]).collect();
+        println!("| {} | {} |", fault.name, outcomes.join(" | "));
+        assert_eq!(outcomes[0], fault.ours, "{}", fault.name);
+    }
 }

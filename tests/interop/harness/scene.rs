@@ -13,7 +13,7 @@ pub enum Acquire {
     Waits,
     /// It holds, too.
     Holds,
-    /// The program ends with an error.
+    /// With an error.
     Fails,
 }
 
@@ -78,11 +78,12 @@ fn acquire(bench: &Bench, holder: &Library, waiter: &Library, waiting: &mut Proc
         let watching: Vec<i64> = held.flatten().copied().collect();
         let session = sessions(bench).into_iter().find(|it| *it != session_of_holder);
         found = match waiting.said() {
-            Some(Some(line)) => {
-                assert_eq!(line, "acquired", "{}", waiter.name);
-                Some(Acquire::Holds)
+            Some(Some(line)) if line == "acquired" => Some(Acquire::Holds),
+            Some(answer) => {
+                let answer = answer.expect("it does not end");
+                assert!(answer.starts_with("error "), "{}: {answer}", waiter.name);
+                Some(Acquire::Fails)
             }
-            Some(None) => Some(Acquire::Fails),
             None => session.filter(|it| watching.contains(it)).map(|_| Acquire::Waits),
         };
         found.is_some()

@@ -2,8 +2,9 @@
 
 import logging
 import sys
+import threading
 
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, KazooState
 from kazoo.version import __version__
 
 TAG = "kazoo"
@@ -32,23 +33,33 @@ def increment(zk, lock, counter, times):
 def main(hosts, path, counter, session_ms, name):
     logging.basicConfig(level=logging.CRITICAL)
     zk = KazooClient(hosts=hosts, timeout=int(session_ms) / 1000)
+    lost = threading.Event()
+    zk.add_listener(lambda state: lost.set() if state == KazooState.LOST else None)
     zk.start()
     kind, patterns = LOCKS[name]
     lock = kind(zk)(path, extra_lock_patterns=patterns)
     print("ready", __version__, flush=True)
-    for line in sys.stdin:
-        command, _, argument = line.strip().partition(" ")
+    def answer(command, argument):
         if command == "acquire":
             assert lock.acquire(ephemeral=name != "persistent")
-            answer = "acquired"
-        elif command == "release":
+            lost.clear()
+            return "acquired"
+        if command == "release":
             lock.release()
-            answer = "released"
-        elif command == "increment":
-            answer = f"incremented {increment(zk, lock, counter, int(argument))}"
-        else:
-            sys.exit(f"no such command: {line}")
-        print(answer, flush=True)
+            return "released"
+        if command == "state":
+            return "held" if lock.is_acquired and not lost.is_set() else "lost"
+        if command == "increment":
+            return f"incremented {increment(zk, lock, counter, int(argument))}"
+        raise ValueError(f"no such command: {command}")
+
+    for line in sys.stdin:
+        command, _, argument = line.strip().partition(" ")
+        try:
+            said = answer(command, argument)
+        except Exception as error:
+            said = f"error {error!r}".replace("\n", " ")
+        print(said, flush=True)
 
 
 main(*sys.argv[1:])

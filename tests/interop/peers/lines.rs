@@ -10,6 +10,8 @@ pub type Result<T> = std::result::Result<T, Box<dyn Error>>;
 pub trait Peer {
     fn acquire(&mut self) -> Result<()>;
     fn release(&mut self) -> Result<()>;
+    /// Whether it holds, as far as the library tells a program that listens to it.
+    fn is_held(&mut self) -> Result<bool>;
     fn read_counter(&mut self) -> Result<Vec<u8>>;
     fn write_counter(&mut self, data: &[u8]) -> Result<()>;
 }
@@ -43,25 +45,30 @@ impl Arguments {
 pub fn serve(tag: &str, version: &str, mut peer: impl Peer) -> Result<()> {
     println!("ready {version}");
     for line in std::io::stdin().lock().lines() {
-        let line = line?;
-        match line.split_once(' ') {
-            None if line == "acquire" => {
-                peer.acquire()?;
-                println!("acquired");
-            }
-            None if line == "release" => {
-                peer.release()?;
-                println!("released");
-            }
-            Some(("increment", times)) => {
-                let taken_over = increment(tag, &mut peer, times.parse()?)?;
-                println!("incremented {taken_over}");
-            }
-            _ => return Err(format!("no such command: {line}").into()),
-        }
+        let answer = answer(tag, &mut peer, &line?);
+        let answer = answer.unwrap_or_else(|error| format!("error {error}"));
+        println!("{}", answer.replace('\n', " "));
         std::io::stdout().flush()?;
     }
     Ok(())
+}
+
+fn answer(tag: &str, peer: &mut impl Peer, line: &str) -> Result<String> {
+    Ok(match line.split_once(' ') {
+        None if line == "acquire" => {
+            peer.acquire()?;
+            "acquired".to_owned()
+        }
+        None if line == "release" => {
+            peer.release()?;
+            "released".to_owned()
+        }
+        None if line == "state" => (if peer.is_held()? { "held" } else { "lost" }).to_owned(),
+        Some(("increment", times)) => {
+            format!("incremented {}", increment(tag, peer, times.parse()?)?)
+        }
+        _ => return Err(format!("no such command: {line}").into()),
+    })
 }
 
 /// Counts how often the write before was another library's.

@@ -22,6 +22,10 @@ impl Peer for Ours {
         Ok(self.guard.take().ok_or("not held")?.release().wait()?)
     }
 
+    fn is_held(&mut self) -> Result<bool> {
+        Ok(self.guard.as_ref().is_some_and(|guard| !guard.is_lost()))
+    }
+
     fn read_counter(&mut self) -> Result<Vec<u8>> {
         Ok(self.client.get(&self.counter).wait()?.data)
     }

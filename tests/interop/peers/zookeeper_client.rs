@@ -4,7 +4,9 @@ mod lines;
 
 use lines::{Arguments, Peer, Result};
 use smol::block_on;
-use zookeeper_client::{Acls, Client, CreateMode, LockOptions, LockPrefix, OwnedLockClient};
+use zookeeper_client::{
+    Acls, Client, CreateMode, LockOptions, LockPrefix, OwnedLockClient, SessionState,
+};
 
 struct Theirs {
     client: Client,
@@ -25,6 +27,11 @@ impl Peer for Theirs {
     /// The crate releases by the drop, and says nothing of when that has happened.
     fn release(&mut self) -> Result<()> {
         self.held.take().map(drop).ok_or_else(|| "not held".into())
+    }
+
+    fn is_held(&mut self) -> Result<bool> {
+        let is_over = matches!(self.client.state(), SessionState::Expired | SessionState::Closed);
+        Ok(self.held.is_some() && !is_over)
     }
 
     fn read_counter(&mut self) -> Result<Vec<u8>> {

@@ -106,7 +106,7 @@ fn a_mark_whose_reply_was_lost_is_known_again() {
     let made = bench.lock(&bench.direct()).acquire().wait().unwrap();
     made.release().wait().unwrap();
     // Reads and claims come before it.
-    bench.proxy.on(Rule::reply(Op::Multi).nth(2), Action::Drop);
+    let loss = bench.proxy.on(Rule::reply(Op::Multi).nth(2), Action::Drop);
     let args = [
         "run",
         "--hosts",
@@ -120,6 +120,7 @@ fn a_mark_whose_reply_was_lost_is_known_again() {
     ];
     let (code, out, err) = finish(&args);
     assert_eq!((code, out.as_str()), (Some(0), "ran\n"), "{err}");
+    assert_eq!(loss.hits(), 1);
 }
 
 #[test]

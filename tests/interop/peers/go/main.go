@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/samuel/go-zookeeper/zk"
@@ -25,23 +26,32 @@ func must(err error) {
 	}
 }
 
-func increment(conn *zk.Conn, lock *zk.Lock, counter string, times int) int {
+func increment(conn *zk.Conn, lock *zk.Lock, counter string, times int) (int, error) {
 	takenOver := 0
 	for i := 0; i < times; i++ {
-		must(lock.Lock())
+		if err := lock.Lock(); err != nil {
+			return 0, err
+		}
 		data, _, err := conn.Get(counter)
-		must(err)
+		if err != nil {
+			return 0, err
+		}
 		value, writer, _ := strings.Cut(string(data), " ")
 		if writer != tag {
 			takenOver++
 		}
 		number, err := strconv.Atoi(value)
-		must(err)
-		_, err = conn.Set(counter, []byte(fmt.Sprintf("%d %s", number+1, tag)), -1)
-		must(err)
-		must(lock.Unlock())
+		if err != nil {
+			return 0, err
+		}
+		if _, err := conn.Set(counter, []byte(fmt.Sprintf("%d %s", number+1, tag)), -1); err != nil {
+			return 0, err
+		}
+		if err := lock.Unlock(); err != nil {
+			return 0, err
+		}
 	}
-	return takenOver
+	return takenOver, nil
 }
 
 func main() {
@@ -60,28 +70,50 @@ func main() {
 			break
 		}
 	}
+	var lost int32
 	go func() {
-		for range events {
+		for event := range events {
+			if event.State == zk.StateExpired {
+				atomic.StoreInt32(&lost, 1)
+			}
 		}
 	}()
-	lock := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll))
+	lock, held := zk.NewLock(conn, path, zk.WorldACL(zk.PermAll)), false
+	answer := func(command, argument string) (string, error) {
+		switch command {
+		case "acquire":
+			if err := lock.Lock(); err != nil {
+				return "", err
+			}
+			atomic.StoreInt32(&lost, 0)
+			held = true
+			return "acquired", nil
+		case "release":
+			held = false
+			return "released", lock.Unlock()
+		case "state":
+			if held && atomic.LoadInt32(&lost) == 0 {
+				return "held", nil
+			}
+			return "lost", nil
+		case "increment":
+			times, err := strconv.Atoi(argument)
+			if err != nil {
+				return "", err
+			}
+			takenOver, err := increment(conn, lock, counter, times)
+			return fmt.Sprint("incremented ", takenOver), err
+		}
+		return "", fmt.Errorf("no such command: %s", command)
+	}
 	fmt.Println("ready", version)
 	in := bufio.NewScanner(os.Stdin)
 	for in.Scan() {
 		command, argument, _ := strings.Cut(in.Text(), " ")
-		switch command {
-		case "acquire":
-			must(lock.Lock())
-			fmt.Println("acquired")
-		case "release":
-			must(lock.Unlock())
-			fmt.Println("released")
-		case "increment":
-			times, err := strconv.Atoi(argument)
-			must(err)
-			fmt.Println("incremented", increment(conn, lock, counter, times))
-		default:
-			log.Fatal("no such command: ", in.Text())
+		said, err := answer(command, argument)
+		if err != nil {
+			said = fmt.Sprint("error ", err)
 		}
+		fmt.Println(said)
 	}
 }

@@ -8,6 +8,9 @@ interface Peer {
 
     void release() throws Exception;
 
+    /** Whether it holds, as far as the library tells a program that listens to it. */
+    boolean isHeld() throws Exception;
+
     byte[] readCounter() throws Exception;
 
     void writeCounter(byte[] data) throws Exception;
@@ -17,18 +20,27 @@ interface Peer {
         System.out.println("ready " + version);
         var in = new BufferedReader(new InputStreamReader(System.in));
         for (String line; (line = in.readLine()) != null; ) {
+            System.out.println(answer(tag, peer, line));
+        }
+    }
+
+    private static String answer(String tag, Peer peer, String line) {
+        try {
             if (line.equals("acquire")) {
                 peer.acquire();
-                System.out.println("acquired");
+                return "acquired";
             } else if (line.equals("release")) {
                 peer.release();
-                System.out.println("released");
+                return "released";
+            } else if (line.equals("state")) {
+                return peer.isHeld() ? "held" : "lost";
             } else if (line.startsWith("increment ")) {
                 int times = Integer.parseInt(line.substring("increment ".length()));
-                System.out.println("incremented " + increment(tag, peer, times));
-            } else {
-                throw new IllegalArgumentException("no such command: " + line);
+                return "incremented " + increment(tag, peer, times);
             }
+            throw new IllegalArgumentException("no such command: " + line);
+        } catch (Exception error) {
+            return "error " + error.toString().replace('\n', ' ');
         }
     }
 

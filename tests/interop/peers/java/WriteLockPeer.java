@@ -2,6 +2,7 @@ import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.zookeeper.Version;
 import org.apache.zookeeper.Watcher.Event.KeeperState;
 import org.apache.zookeeper.ZooDefs;
@@ -10,12 +11,16 @@ import org.apache.zookeeper.recipes.lock.LockListener;
 import org.apache.zookeeper.recipes.lock.WriteLock;
 
 /** A peer with the lock recipe that ZooKeeper ships in Java. */
-record WriteLockPeer(ZooKeeper client, WriteLock lock, Semaphore acquired, String counter) implements Peer {
+record WriteLockPeer(ZooKeeper client, WriteLock lock, Semaphore acquired, AtomicBoolean lost, String counter)
+        implements Peer {
     public static void main(String[] arguments) throws Exception {
         var connected = new CountDownLatch(1);
+        var lost = new AtomicBoolean();
         var client = new ZooKeeper(arguments[0], Integer.parseInt(arguments[3]), event -> {
             if (event.getState() == KeeperState.SyncConnected) {
                 connected.countDown();
+            } else if (event.getState() == KeeperState.Expired) {
+                lost.set(true);
             }
         });
         connected.await();
@@ -31,7 +36,7 @@ record WriteLockPeer(ZooKeeper client, WriteLock lock, Semaphore acquired, Strin
             public void lockReleased() {}
         };
         var lock = new WriteLock(client, arguments[1], ZooDefs.Ids.OPEN_ACL_UNSAFE, listener);
-        Peer.serve("WriteLock", Version.getVersion(), new WriteLockPeer(client, lock, acquired, arguments[2]));
+        Peer.serve("WriteLock", Version.getVersion(), new WriteLockPeer(client, lock, acquired, lost, arguments[2]));
         client.close();
     }
 
@@ -48,6 +53,10 @@ record WriteLockPeer(ZooKeeper client, WriteLock lock, Semaphore acquired, Strin
                 lock.lock();
             }
         }
+    }
+
+    public boolean isHeld() {
+        return lock.isOwner() && !lost.get();
     }
 
     private boolean isFirst() throws Exception {
