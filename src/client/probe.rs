@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use super::farewell::{self, LeftBehind, Route};
 use super::hosts::resolve;
 use super::secure::{self, NoTls, Stream};
+use crate::runtime::now;
 use crate::scarcity;
 use crate::tls::Tls;
 
@@ -80,6 +81,8 @@ pub(super) struct Hosts {
     hosts: Vec<String>,
     tls: Option<Tls>,
     findings: Mutex<Vec<Option<Finding>>>,
+    /// When one was last found to serve.
+    served: Mutex<Option<Instant>>,
 }
 
 impl Hosts {
@@ -89,7 +92,7 @@ impl Hosts {
         let hosts: Vec<String> =
             list.split(',').filter(|host| !host.is_empty()).map(str::to_owned).collect();
         let findings = Mutex::new(vec![None; hosts.len()]);
-        Hosts { hosts, tls, findings }
+        Hosts { hosts, tls, findings, served: Mutex::default() }
     }
 
     pub(super) fn are_several(&self) -> bool {
@@ -122,14 +125,10 @@ impl Hosts {
         is_of_use.then(|| serving.iter().chain(&others).map(|(host, _)| (*host).clone()).collect())
     }
 
-    /// Whether any of them has said so since there was a connection.
-    pub(super) fn is_any_serving(&self) -> bool {
-        self.findings.lock().contains(&Some(Finding::Serves))
-    }
-
-    /// There is a connection: what was found before it is old.
-    pub(super) fn forget(&self) {
-        self.findings.lock().fill(None);
+    /// Whether one serves, by what was found after that time.
+    pub(super) fn serve_since(&self, time: Instant) -> bool {
+        self.served.lock().is_some_and(|served| served >= time)
+            && self.findings.lock().contains(&Some(Finding::Serves))
     }
 
     /// The addresses of those that serve. Blocks for as long as names take to resolve.
@@ -181,7 +180,11 @@ impl Hosts {
                         note(finding);
                     }
                 };
-                note(ask(host, timeout, self.tls.as_ref(), &meanwhile));
+                let finding = ask(host, timeout, self.tls.as_ref(), &meanwhile);
+                if finding == Finding::Serves {
+                    *self.served.lock() = Some(now());
+                }
+                note(finding);
             }
         };
         std::thread::scope(|scope| {

@@ -217,7 +217,6 @@ impl Session {
             Some(HandleState::CONNECTED) => {
                 (self.last_server, self.connected) = (now(), now());
                 self.asking.rest();
-                self.inner.hosts().forget();
                 link.watch_session_events();
                 link.heartbeat();
                 link.unconfirmed.retry();
@@ -280,7 +279,7 @@ impl Session {
     /// ever.
     fn is_refused(&mut self, link: &Link) -> bool {
         let Some(timeout) = link.session().and(link.session_timeout()) else { return false };
-        if now() - self.connected < timeout || !self.inner.hosts().is_any_serving() {
+        if !self.inner.hosts().serve_since(self.connected + timeout) {
             self.refused_since = None;
             return false;
         }

@@ -306,7 +306,7 @@ fn a_server_that_gives_another_session_than_the_one_asked_for_costs_the_lock() {
 fn clients_of_a_server_that_is_away_do_not_storm_it() {
     let server = Server::start().unwrap();
     let (ours, theirs) = (Link::to(server.addr()), Link::to(server.addr()));
-    let clients: Vec<Client> = (0..scaled(20, 200))
+    let clients: Vec<Client> = (0..scaled(20, 60))
         .map(|_| options().connect(&ours.address.to_string()).wait().unwrap())
         .collect();
     let sessions: Vec<i64> = clients.iter().map(session_id).collect();

@@ -164,5 +164,6 @@ fn threads_that_contend_for_a_queue_lock_stay_within_five_requests_for_each_acqu
     let requests = bench.proxy.count(&bench.requests());
     assert!(requests <= 5 * acquires, "{requests} requests for {acquires} acquires");
     let events = bench.proxy.count(&Rule::event());
-    assert!(events <= acquires, "{events} events for {acquires} acquires");
+    // Who has waited for long hears of the end of its own claim, too.
+    assert!(events <= 2 * acquires, "{events} events for {acquires} acquires");
 }
