@@ -139,7 +139,8 @@ interop:
 	ZKLOCK_ROUNDS=$(ROUNDS) scripts/interop $(LIBRARIES)
 
 incidents:
-	bash -c 'source scripts/cargo-env; cargo test "$${features[@]}" --test defects incidents'
+	scripts/install-deps test >&2
+	bash -c 'source scripts/cargo-env; cargo test --workspace "$${features[@]}" --test defects incidents'
 
 mutants: ARGS ?= planted
 mutants:

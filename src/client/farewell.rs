@@ -27,6 +27,7 @@ const XID: i32 = 1;
 const CLOSE_SESSION: i32 = -11;
 
 /// A session that may live on after its handle was closed.
+#[derive(Clone)]
 pub(super) struct LeftBehind {
     pub(super) session: SessionKey,
     /// The server that it was connected to.
@@ -48,12 +49,7 @@ pub(super) struct Route<'a> {
 pub(super) fn end_session(left: &LeftBehind, route: Route<'_>, confirm: bool) -> bool {
     let mut longest = FIRST_PAUSE;
     loop {
-        let mut addresses: Vec<(SocketAddr, &str)> = Vec::new();
-        for host in route.hosts {
-            let name = host.rsplit_once(':').map_or(&**host, |(name, _)| name);
-            let resolved = resolve(host).unwrap_or_default();
-            addresses.extend(resolved.into_iter().map(|address| (address, name)));
-        }
+        let mut addresses = route.addresses();
         addresses.sort_by_key(|(address, _)| Some(*address) != left.server);
         let mut hosts = addresses.into_iter();
         if hosts.any(|(address, name)| {
@@ -71,7 +67,25 @@ pub(super) fn end_session(left: &LeftBehind, route: Route<'_>, confirm: bool) ->
     }
 }
 
-impl Route<'_> {
+/// Whether the servers know a session: what the first says that answers. Blocks.
+pub(super) fn is_known(session: &SessionKey, route: Route<'_>) -> Option<bool> {
+    route.addresses().into_iter().find_map(|(address, name)| {
+        let mut stream = route.connect(address, name).ok()?;
+        shake_hands(&mut *stream, session).ok()
+    })
+}
+
+impl<'a> Route<'a> {
+    fn addresses(self) -> Vec<(SocketAddr, &'a str)> {
+        let mut addresses = Vec::new();
+        for host in self.hosts {
+            let name = host.rsplit_once(':').map_or(&**host, |(name, _)| name);
+            let resolved = resolve(host).unwrap_or_default();
+            addresses.extend(resolved.into_iter().map(|address| (address, name)));
+        }
+        addresses
+    }
+
     fn end(
         self,
         session: &SessionKey,

@@ -28,11 +28,13 @@ pub(super) struct How {
     pub(super) announced: bool,
     /// Whether no deletion was tried before: after one, a missing znode is how success looks.
     pub(super) first: bool,
+    /// Whether the last request was that look.
+    pub(super) looks: bool,
 }
 
 impl Default for How {
     fn default() -> How {
-        How { look: false, announced: false, first: true }
+        How { look: false, announced: false, first: true, looks: false }
     }
 }
 
@@ -85,7 +87,10 @@ impl Link {
             let result = match reply {
                 Ok(()) => Ok(true),
                 Err(Code::NO_NODE) => Ok(!how.first),
-                Err(code) => Err(Error::new("delete", &delete.path, code)),
+                Err(code) => {
+                    let op = if how.looks && code == Code::NO_AUTH { "get" } else { "delete" };
+                    Err(Error::new(op, &delete.path, code))
+                }
             };
             wake::send(send, result);
             if let (Err(Code::NO_AUTH), Some(link)) = (reply, delete.link.upgrade()) {
@@ -140,7 +145,9 @@ impl GuaranteedDelete {
                 // not have heard of it yet: it would show a znode whose name is another's by now.
                 self.sync().await?;
             }
+            how.looks = true;
             self.look(how.first).await?;
+            how.looks = false;
         }
         // After a look it is the look that was in order, and the sooner after it the better.
         let turn = turn(how.first && !how.look);

@@ -10,6 +10,7 @@ use event_listener::{Event, EventListener};
 use futures_util::FutureExt as _;
 use parking_lot::Mutex;
 
+use super::farewell::LeftBehind;
 use super::history::History;
 use super::link::LinkOwner;
 use super::probe::Hosts;
@@ -53,6 +54,8 @@ pub(crate) struct ClientInner {
     pub(crate) open_acl: Arc<[Acl]>,
     duties: Arc<Duties>,
     history: Arc<History>,
+    /// Earlier sessions that may live on.
+    pub(super) left_behind: Mutex<Vec<LeftBehind>>,
 }
 
 impl ClientInner {
@@ -75,6 +78,7 @@ impl ClientInner {
             open_acl: Acl::open().into(),
             duties: Arc::default(),
             history: Arc::default(),
+            left_behind: Mutex::default(),
             options: Arc::new(options),
         }
     }

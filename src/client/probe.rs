@@ -17,8 +17,11 @@ use super::hosts::resolve;
 use super::secure::{self, NoTls, Stream};
 use crate::runtime::now;
 use crate::scarcity;
+use crate::session_key::SessionKey;
 use crate::tls::Tls;
 
+/// How long servers may take to say whether they know a session.
+const KNOW: Duration = Duration::from_secs(2);
 /// How many hosts are asked at a time.
 const AT_A_TIME: usize = 16;
 /// How many hosts are named in an error.
@@ -139,6 +142,13 @@ impl Hosts {
             known.filter(|(_, it)| **it == Some(Finding::Serves)).map(|(host, _)| host).collect()
         };
         serving.into_iter().filter_map(|host| resolve(host).ok()).flatten().collect()
+    }
+
+    /// Whether the servers know a session, if one answers soon. Blocks.
+    pub(super) fn know(&self, session: &SessionKey) -> Option<bool> {
+        let deadline = now().checked_add(KNOW);
+        let route = Route { hosts: &self.hosts, tls: self.tls.as_ref(), deadline };
+        farewell::is_known(session, route)
     }
 
     /// Ends a session: see [`farewell::end_session`].

@@ -25,8 +25,11 @@ use crate::runtime::{Timer, Unfinished, machine, now, offload, wait_at_exit};
 use crate::scarcity;
 use crate::session_key::SessionKey;
 
-/// How often the next server is tried while none is connected.
+/// How often the next server is tried while none is connected. A first attempt gets twice as long each time, because the
+/// next one interrupts it.
 const NEXT_SERVER: Duration = Duration::from_secs(1);
+/// How often servers are asked whether they know a session that does not come to a connection.
+const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// How often the opening of a handle is tried again (a host name that does not resolve).
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
 /// How often deletions are tried again before an adopted handle is given back.
@@ -40,10 +43,13 @@ struct Session {
     tasks: Arc<Executor<'static>>,
     /// When the next server was last tried, or the connection last seen.
     last_server: Instant,
+    /// How long a first attempt may take.
+    patience: Duration,
     /// When a connection was last there.
     connected: Instant,
-    /// Since when hosts serve that let the session not connect.
-    refused_since: Option<Instant>,
+    /// When servers are asked next whether they know the session, and since when they have said so.
+    ask_servers: Instant,
+    known_since: Option<Instant>,
     open_after: Instant,
     asking: Schedule,
     opened: bool,
@@ -77,8 +83,10 @@ pub(super) fn start(options: Settings, adopted: Option<Adopted>) -> Result<Arc<C
         inner: Arc::clone(&inner),
         tasks,
         last_server: now(),
+        patience: NEXT_SERVER,
         connected: now(),
-        refused_since: None,
+        ask_servers: now(),
+        known_since: None,
         open_after: now(),
         asking: Schedule::new(),
         opened: false,
@@ -112,7 +120,10 @@ impl Drop for End {
                 }
             }
             drop(tasks);
-            inner.set_over(left.map_or(Ok(()), |left| end_session(&inner, &left)));
+            // Earlier sessions whose end nobody has confirmed may be there, too.
+            let earlier = std::mem::take(&mut *inner.left_behind.lock());
+            let ends = left.iter().chain(&earlier).map(|left| end_session(&inner, left));
+            inner.set_over(ends.fold(Ok(()), Result::and));
         });
     }
 }
@@ -216,6 +227,7 @@ impl Session {
         match state {
             Some(HandleState::CONNECTED) => {
                 (self.last_server, self.connected) = (now(), now());
+                (self.patience, self.known_since) = (NEXT_SERVER, None);
                 self.asking.rest();
                 link.watch_session_events();
                 link.heartbeat();
@@ -258,32 +270,43 @@ impl Session {
                 );
                 return self.replace(&link, Code::SESSION_EXPIRED).await;
             }
-            _ if !link.is_adopted() && self.is_refused(&link) => {
-                let session = link.session();
-                log!(
-                    WARN,
-                    ?session,
-                    "given up: servers are there, but do not let this session connect; they may have an older history \
-                     than this client has seen"
-                );
-                return self.replace(&link, Code::SESSION_EXPIRED).await;
+            _ if !link.is_adopted() => {
+                let is_refused = self.is_refused(&link).await;
+                if is_refused && link.handle_state() != Some(HandleState::CONNECTED) {
+                    let session = link.session();
+                    log!(
+                        WARN,
+                        ?session,
+                        "given up: the servers do not know this session, or do not let it connect because they have an \
+                         older history than this client has seen"
+                    );
+                    return self.replace(&link, Code::SESSION_EXPIRED).await;
+                }
+                self.seek(&link).await;
             }
-            _ if !link.is_adopted() => self.seek(&link).await,
             _ => {}
         }
         link.next_look_in()
     }
 
-    /// Whether the session is of no use: hosts serve for as long as it lives by itself, and do not let it connect. A server
-    /// refuses a client without a word which has seen later transactions than it has itself, and the C client asks it for
-    /// ever.
-    fn is_refused(&mut self, link: &Link) -> bool {
-        let Some(timeout) = link.session().and(link.session_timeout()) else { return false };
-        if !self.inner.hosts().serve_since(self.connected + timeout) {
-            self.refused_since = None;
+    /// Whether the session is of no use. A server refuses a client without a word which has seen later transactions than it
+    /// has itself, and the C client asks it for ever. So once the session should be over, the servers are asked for it by a
+    /// client that has seen none: they do not know it, or know it for as long as it lives by itself and let it not connect.
+    async fn is_refused(&mut self, link: &Link) -> bool {
+        let Some((session, timeout)) = link.session().zip(link.session_timeout()) else {
+            return false;
+        };
+        let asked = now();
+        if asked < self.ask_servers || !self.inner.hosts().serve_since(self.connected + timeout) {
             return false;
         }
-        now() - *self.refused_since.get_or_insert_with(now) > timeout
+        self.ask_servers = asked + ASK_AGAIN;
+        let inner = Arc::clone(&self.inner);
+        match self.helped(move || inner.hosts().know(&session)).await.flatten() {
+            Some(false) => true,
+            Some(true) => asked - *self.known_since.get_or_insert(asked) > timeout,
+            None => false,
+        }
     }
 
     /// No server is connected: has the hosts asked, and the C client try those that serve.
@@ -293,7 +316,8 @@ impl Session {
         if !was_connected || is_late || self.inner.hosts().are_several() {
             self.asking.ask_if_due(&self.inner);
         }
-        if now() - self.last_server < NEXT_SERVER {
+        let pause = if was_connected { NEXT_SERVER } else { self.patience };
+        if now() - self.last_server < pause {
             return;
         }
         self.last_server = now();
@@ -301,6 +325,7 @@ impl Session {
             // It stays with a silent host for two thirds of the session timeout, and can't be made to leave
             // it. Where there is no session yet, nothing is lost by beginning anew.
             Some(order) if !was_connected => {
+                self.patience = (2 * pause).min(self.inner.options.session_timeout);
                 self.inner.set_link(None);
                 self.close(link, Code::CONNECTION_LOSS).await;
                 self.open(Some(order)).await;
@@ -322,7 +347,6 @@ impl Session {
             return self.open_after - now;
         }
         self.open_after = now + OPEN_AGAIN;
-        (self.last_server, self.connected, self.refused_since) = (now, now, None);
         self.inner.hosts().resolving(true);
         let (inner, key) = (Arc::clone(&self.inner), self.key);
         let opened = self.helped(move || Link::open(&inner, key, order.as_deref()));
@@ -333,6 +357,8 @@ impl Session {
         };
         let opened = or(opened, closing).await;
         self.inner.hosts().resolving(false);
+        // Names may have taken long to resolve.
+        (self.last_server, self.connected) = (crate::runtime::now(), crate::runtime::now());
         match opened.unwrap_or_else(|| Err(io::Error::other("the client is closed"))) {
             Ok(link) => {
                 self.opened = true;
@@ -393,8 +419,11 @@ impl Session {
         let link = Arc::clone(link);
         if let Some(left) = self.helped(move || link.close(code)).await.flatten() {
             let (inner, unfinished) = (Arc::clone(&self.inner), Unfinished::begin());
+            inner.left_behind.lock().push(left.clone());
             offload::run(move || {
-                drop(end_session(&inner, &left));
+                if end_session(&inner, &left).is_ok() {
+                    inner.left_behind.lock().retain(|other| other.session != left.session);
+                }
                 drop(unfinished);
             });
         }

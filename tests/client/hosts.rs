@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use test_support::{Bench, options, states_until};
+use test_support::{Bench, TIMEOUT, options, states_until};
 use zklock::Code;
 use zklock::zookeeper::{CreateMode, SessionState};
-use zklock_testing::Server;
+use zklock_testing::wire::Op;
+use zklock_testing::{Action, Rule, Server};
 
 /// A host that accepts connections and says nothing on them, until it is dropped.
 struct Silent {
@@ -160,4 +161,36 @@ fn a_server_with_all_the_clients_it_takes_is_named() {
     assert!(error.to_string().contains("maxClientCnxns"), "{error}");
     first.close().wait().unwrap();
     options().connect(&server.hosts()).wait().unwrap();
+}
+
+#[test]
+fn a_host_that_is_slow_to_shake_hands_is_waited_for_beside_one_that_is_down() {
+    let bench = Bench::untouched();
+    let down = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
+    bench.proxy.on(Rule::reply(Op::Connect), Action::Delay(Duration::from_millis(2_500)));
+    let hosts = format!("{},{down}", bench.proxy.hosts());
+    let client = options().connect_timeout(TIMEOUT).connect(&hosts).wait().unwrap();
+    client.create("/node", b"", CreateMode::Ephemeral).wait().unwrap();
+}
+
+#[test]
+fn a_session_survives_servers_that_answer_without_a_quorum() {
+    // Without one they serve readers, and say so: not that a session can be had.
+    let builder = Server::builder().jvm_arg("-Dreadonlymode.enabled=true");
+    let ensemble = builder.start_ensemble(3).unwrap();
+    let timeout = Duration::from_secs(4);
+    let client = options().session_timeout(timeout).connect(&ensemble.hosts()).wait().unwrap();
+    let session = client.session();
+    for member in &ensemble.members()[1..] {
+        member.stop().unwrap();
+    }
+    let mut states = client.states();
+    states_until(&mut states, SessionState::Lost);
+    // So long that a client which takes their answers for service would have given up.
+    std::thread::sleep(3 * timeout);
+    for member in &ensemble.members()[1..] {
+        member.start_again().unwrap();
+    }
+    states_until(&mut states, SessionState::Connected);
+    assert_eq!(client.session(), session);
 }

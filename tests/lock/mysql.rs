@@ -168,3 +168,24 @@ fn a_hand_off_costs_few_looks_at_other_locks() {
     let most = 40 * LOCKS + 200 * (begun.elapsed().as_secs() + 1);
     assert!(asked <= most, "{asked} queries, at most {most}");
 }
+
+#[test]
+fn the_end_of_a_session_is_seen_by_all_who_wait_for_its_locks() {
+    // Nobody looks for ended sessions by itself that soon.
+    let server = Server::with(Duration::from_secs(3_600));
+    let (holder, waiter) = (server.connect(), server.connect());
+    let guards = ["/a", "/b"].map(|name| {
+        let lock = holder.lock(&format!("{PATH}{name}"));
+        lock.acquire().wait().unwrap()
+    });
+    let waiting = ["/a", "/b"].map(|name| waiter.lock(&format!("{PATH}{name}")).acquire());
+    eventually("both wait", || {
+        let of = |name| waiter.lock(&format!("{PATH}{name}")).contenders().wait().unwrap().len();
+        of("/a") == 2 && of("/b") == 2
+    });
+    holder.close().wait().unwrap();
+    for waiting in waiting {
+        waiting.within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    }
+    drop(guards);
+}

@@ -142,6 +142,17 @@ fn an_acquire_and_a_look_say_which_permission_is_missing_on_what() {
 }
 
 #[test]
+fn a_release_that_may_not_look_at_its_znode_says_so() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let guard = client.lock(&bench.path).strategy(Strategy::Poll).acquire().wait().unwrap();
+    let no_reader = [Acl::new(Permissions::ALL.difference(Permissions::READ), "world", "anyone")];
+    client.set_acl(&bench.path, &no_reader, None).wait().unwrap();
+    let said = guard.release().wait().unwrap_err().to_string();
+    assert!(said.contains(&format!("no READ permission on {}:", bench.path)), "{said}");
+}
+
+#[test]
 fn a_held_claim_that_may_not_be_read_is_not_asked_for_again_and_again() {
     let bench = Bench::shared();
     bench.prepare(Strategy::Queue);

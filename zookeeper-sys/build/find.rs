@@ -203,8 +203,9 @@ impl Search<'_> {
 /// The places to look in when nothing is set, in the order in which compilers look.
 pub fn usual_prefixes(target: &str, native: bool, homebrew: Option<OsString>) -> Vec<PathBuf> {
     if !native {
-        // Debian's multiarch directories and its older cross packages.
-        return vec!["/usr".into(), Path::new("/usr").join(multiarch(target))];
+        // Debian's multiarch directories and its older cross packages, which name the processor as the target does.
+        let cross = multiarch(target).replacen("i386-", "i686-", 1);
+        return vec!["/usr".into(), Path::new("/usr").join(cross)];
     }
     let mut prefixes: Vec<PathBuf> = vec!["/usr/local".into(), "/usr".into()];
     prefixes.extend(homebrew.map(PathBuf::from));

@@ -25,9 +25,11 @@ impl Secure {
     /// functions.
     pub fn of_library(library: &Path) -> Result<Secure, String> {
         let bytes = fs::read(library).map_err(|error| format!("{}: {error}", library.display()))?;
+        // On Apple's systems names begin with an underscore.
         let has = |name: &str| {
-            let name = format!("\0{name}\0");
-            bytes.windows(name.len()).any(|window| window == name.as_bytes())
+            [format!("\0{name}\0"), format!("\0_{name}\0")]
+                .iter()
+                .any(|name| bytes.windows(name.len()).any(|window| window == name.as_bytes()))
         };
         Ok(Secure { tls: has("zookeeper_init_ssl"), sasl: has("zookeeper_init_sasl") })
     }
@@ -47,25 +49,28 @@ impl Secure {
         text
     }
 
-    /// Finds the libraries that it rests on, and has them linked; gives the directories of their headers.
+    /// Finds the libraries that it rests on; gives the directories of their headers, and what has to be linked.
     ///
     /// OpenSSL is what `openssl-sys` has found or compiled, and links: a program has one of it.
-    pub fn require(self) -> Result<Vec<PathBuf>, String> {
-        let mut include = Vec::new();
+    pub fn require(self) -> Result<(Vec<PathBuf>, Option<pkg_config::Library>), String> {
+        let (mut include, mut linked) = (Vec::new(), None);
         if self.tls {
             // Not set if the compiler finds it by itself.
             include.extend(env::var_os("DEP_OPENSSL_INCLUDE").map(PathBuf::from));
         }
         if self.sasl {
-            let library = pkg_config::Config::new().probe("libsasl2").map_err(|error| {
+            let mut probe = pkg_config::Config::new();
+            let library = probe.cargo_metadata(false).env_metadata(true).probe("libsasl2");
+            let library = library.map_err(|error| {
                 format!(
                     "the feature `sasl` needs Cyrus SASL, which pkg-config does not find\n\
                      Debian, Ubuntu: apt-get install pkg-config libsasl2-dev\n\
                      Fedora: cyrus-sasl-devel; Alpine: cyrus-sasl-dev; Arch: libsasl\n{error}"
                 )
             })?;
-            include.extend(library.include_paths);
+            include.extend(library.include_paths.iter().cloned());
+            linked = Some(library);
         }
-        Ok(include)
+        Ok((include, linked))
     }
 }

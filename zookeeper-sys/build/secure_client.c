@@ -85,6 +85,7 @@ static int waited(zhandle_t *zh)
 
 static int limited_connect(zhandle_t *zh, int fd, const struct sockaddr *address, socklen_t length)
 {
+#ifdef TCP_SYNCNT
     if (zh->fd->cert) {
         /* One repetition takes three seconds in all, each further one twice as long as that before it. */
         int repetitions = 1;
@@ -93,6 +94,9 @@ static int limited_connect(zhandle_t *zh, int fd, const struct sockaddr *address
         }
         setsockopt(fd, IPPROTO_TCP, TCP_SYNCNT, &repetitions, sizeof(repetitions));
     }
+#else
+    (void)zh;
+#endif
     return connect(fd, address, length);
 }
 

@@ -117,8 +117,9 @@ pub fn compile(tree: &Path, out: &Path, version: Version, secure: Secure) -> Res
         build.file(tree.join("src/zk_sasl.c"));
     }
     println!("cargo::rerun-if-changed={CLIENT}");
+    let (include, linked) = secure.require()?;
     build
-        .includes(secure.require()?)
+        .includes(include)
         .include(&config)
         .include(tree.join("include"))
         .include(tree.join("generated"))
@@ -128,7 +129,15 @@ pub fn compile(tree: &Path, out: &Path, version: Version, secure: Secure) -> Res
         // Upstream's code, not ours to mend.
         .warnings(false)
         .try_compile("zookeeper_mt")
-        .map_err(|error| format!("cannot compile {}: {error}", tree.display()))
+        .map_err(|error| format!("cannot compile {}: {error}", tree.display()))?;
+    // After the directory of what was compiled: another C client may be where SASL is.
+    if let Some(library) = linked {
+        library.link_paths.iter().for_each(|path| {
+            println!("cargo::rustc-link-search=native={}", path.display());
+        });
+        library.libs.iter().for_each(|name| println!("cargo::rustc-link-lib={name}"));
+    }
+    Ok(())
 }
 
 fn require_complete(tree: &Path) -> Result<(), String> {

@@ -216,8 +216,12 @@ struct FileSettings {
 
 fn read(file: &Path, text: &str) -> Result<FileSettings, Failure> {
     let refuse = |why: String| Failure::new(format!("{}: {why}", file.display()));
-    let table: toml::Table =
-        text.parse().map_err(|error: toml::de::Error| refuse(error.to_string()))?;
+    // Without the line itself, which may have a password.
+    let at = |error: toml::de::Error| {
+        let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        refuse(format!("line {}: {}", before.matches('\n').count() + 1, error.message()))
+    };
+    let table: toml::Table = text.parse().map_err(at)?;
     let keys = [&KEYS[..], &secure::KEYS].concat();
     if let Some(unknown) = table.keys().find(|key| !keys.contains(&key.as_str())) {
         return Err(refuse(format!("no such setting: {unknown}; there are {}", keys.join(", "))));
@@ -272,6 +276,13 @@ mod tests {
         ] {
             assert!(!are_hosts(address), "{address}");
         }
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_not_shown_for_it_may_have_a_password() {
+        let text = "hosts = \"a\"\nstore = \"postgres://u:hunter2@db/locks\n";
+        let why = read(Path::new("/etc/zklock.toml"), text).err().unwrap().to_string();
+        assert!(why.contains("line 2") && !why.contains("hunter2"), "{why}");
     }
 
     #[test]

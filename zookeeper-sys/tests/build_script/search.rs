@@ -217,6 +217,8 @@ fn an_archive_is_linked_when_wanted_or_when_there_is_nothing_else() {
 fn another_targets_library_is_not_taken_from_this_machine() {
     let prefixes = crate::find::usual_prefixes("aarch64-unknown-linux-gnu", false, None);
     assert_eq!(prefixes, [Path::new("/usr"), Path::new("/usr/aarch64-linux-gnu")]);
+    let prefixes = crate::find::usual_prefixes("i686-unknown-linux-gnu", false, None);
+    assert_eq!(prefixes, [Path::new("/usr"), Path::new("/usr/i686-linux-gnu")]);
     let search = Search {
         target: "aarch64-unknown-linux-gnu",
         native: false,

@@ -184,6 +184,8 @@ impl Follower {
                 self.painter.free(gone, None);
             }
         } else if error.code() == Code::NO_AUTH {
+            // Who holds it can't be seen any more.
+            self.painter.free(path.to_owned(), None);
             self.tree.plan(path, now + AFTER_REFUSAL);
         } else if error.is_no_node() {
             // The root: there is nothing to follow until somebody creates it.
@@ -218,6 +220,7 @@ impl Follower {
                 self.painter.lock(listed, contenders);
             }
             Err(error) if error.code() == Code::NO_AUTH => {
+                self.painter.free(path.clone(), None);
                 self.tree.plan(&path, Instant::now() + AFTER_REFUSAL);
             }
             Err(error) => self.failed(&path, error.to_string()),

@@ -98,7 +98,7 @@ impl Painter {
         self.picture.version += 1;
         self.picture.locks = self.locks.values().cloned().collect();
         self.picture.past = self.holds.past();
-        self.picture.left_out = tree.left_out;
+        self.picture.left_out = tree.left_out();
         self.shared.show(self.picture.clone());
         None
     }

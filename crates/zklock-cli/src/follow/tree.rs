@@ -31,8 +31,8 @@ pub struct Node {
 pub struct Tree {
     nodes: HashMap<String, Node>,
     due: BinaryHeap<Reverse<(Instant, String)>>,
-    /// So many znodes are not followed, for there are too many.
-    pub left_out: usize,
+    /// How many children of each znode are not followed, because there are too many.
+    left_out: HashMap<String, usize>,
 }
 
 impl Tree {
@@ -44,6 +44,11 @@ impl Tree {
 
     pub fn len(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// How many znodes are not followed, because there are too many.
+    pub fn left_out(&self) -> usize {
+        self.left_out.values().sum()
     }
 
     /// How many are to be listed for the first time before that.
@@ -61,9 +66,7 @@ impl Tree {
     }
 
     fn add(&mut self, path: String, now: Instant, changed: Option<SystemTime>) {
-        if self.nodes.len() >= MOST {
-            self.left_out += 1;
-        } else if !self.has(&path) {
+        if self.nodes.len() < MOST && !self.has(&path) {
             self.nodes.insert(path.clone(), Node { changed, ..Node::default() });
             self.plan(&path, now);
         }
@@ -111,16 +114,22 @@ impl Tree {
     ) -> Vec<String> {
         let children = children.iter().map(|name| join(path, name));
         let children: HashSet<String> = children.filter(|path| path != SERVERS_OWN).collect();
-        self.left_out = if self.len() < MOST { 0 } else { self.left_out };
         for child in &children {
-            if !self.has(child) {
-                self.add(child.clone(), now, changed);
-            }
+            self.add(child.clone(), now, changed);
         }
+        let left_out = children.iter().filter(|child| !self.has(child)).count();
+        self.left_out.insert(path.to_owned(), left_out);
+        self.left_out.retain(|_, left_out| *left_out > 0);
         let Some(node) = self.nodes.get_mut(path) else { return Vec::new() };
         let before = std::mem::replace(&mut node.followed, children);
         let gone: Vec<String> = before.difference(&node.followed).cloned().collect();
-        gone.iter().flat_map(|path| self.remove(path)).collect()
+        let gone: Vec<String> = gone.iter().flat_map(|path| self.remove(path)).collect();
+        if !gone.is_empty() && self.len() < MOST {
+            // There is room for those that were left out.
+            let parents: Vec<String> = self.left_out.keys().cloned().collect();
+            parents.iter().for_each(|parent| self.plan(parent, now));
+        }
+        gone
     }
 
     /// It is gone, with all below it.
@@ -128,6 +137,7 @@ impl Tree {
         let mut gone = vec![path.to_owned()];
         let mut at = 0;
         while let Some(path) = gone.get(at) {
+            self.left_out.remove(path);
             if let Some(node) = self.nodes.remove(path) {
                 gone.extend(node.followed);
             }
@@ -176,6 +186,13 @@ mod tests {
         let mut tree = Tree::of("/", now);
         let names: Vec<String> = (0..MOST).map(|number| format!("n{number}")).collect();
         tree.listed("/", &names.iter().collect::<Vec<_>>(), now, None);
-        assert_eq!((tree.len(), tree.left_out), (MOST, 1));
+        assert_eq!((tree.len(), tree.left_out()), (MOST, 1));
+        while tree.take_due(now).is_some() {}
+        // Seen again, it is the same one; when others go, it is taken up.
+        tree.listed("/", &names.iter().collect::<Vec<_>>(), now, None);
+        assert_eq!((tree.len(), tree.left_out()), (MOST, 1));
+        tree.listed("/", &names[1..].iter().collect::<Vec<_>>(), now, None);
+        tree.listed("/", &names[1..].iter().collect::<Vec<_>>(), now, None);
+        assert_eq!((tree.len(), tree.left_out()), (MOST, 0));
     }
 }

@@ -103,6 +103,15 @@ pub fn clean(options: &CleanOptions) -> Result<u8, Failure> {
     }
     let mut failed = 0;
     for Leftover { path, stat, .. } in &found {
+        // The question may have taken long, and another znode be there by now.
+        match client.exists(path).wait() {
+            Ok(Some(now)) if (now.czxid, now.cversion) != (stat.czxid, stat.cversion) => {
+                failed += 1;
+                say(format_args!("left alone: {}: it has changed meanwhile", path.escape_debug()));
+                continue;
+            }
+            _ => {}
+        }
         match client.delete(path, Some(stat.version)).wait() {
             Ok(()) => {}
             Err(error) if error.is_no_node() => {}

@@ -1,5 +1,6 @@
 //! `zklock doctor`: whether locks can be relied on here.
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant, SystemTime};
 
 use clap::Args;
@@ -129,7 +130,12 @@ fn of_servers(settings: &Settings, is_served: bool) -> Vec<Finding> {
     for host in hosts::of(&settings.hosts) {
         let name = host.name;
         let answer = match host.addresses {
-            Ok(addresses) => server::ask(&name, addresses[0]),
+            Ok(addresses) => {
+                // As a client does: a name may have addresses at which nobody listens.
+                let ask = |address: &SocketAddr| server::ask(&name, *address);
+                let others = || addresses[1..].iter().find_map(|address| ask(address).ok());
+                ask(&addresses[0]).or_else(|why| others().ok_or(why))
+            }
             Err(why) => Err((format!("cannot resolve {name}: {why}"), "check the name in DNS")),
         };
         match answer {

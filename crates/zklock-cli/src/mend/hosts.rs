@@ -27,7 +27,8 @@ fn shown(name: &str) -> &str {
 
 fn resolve(name: &str) -> Result<Vec<SocketAddr>, String> {
     // Without a port it is no address, so it is tried with the usual one.
-    let found = name.to_socket_addrs().or_else(|_| (name, 2181).to_socket_addrs());
+    let alone = name.trim_start_matches('[').trim_end_matches(']');
+    let found = name.to_socket_addrs().or_else(|_| (alone, 2181).to_socket_addrs());
     let found: Vec<SocketAddr> = found.map_err(|error| error.to_string())?.collect();
     if found.is_empty() { Err("has no address".to_owned()) } else { Ok(found) }
 }
@@ -38,9 +39,10 @@ mod tests {
 
     #[test]
     fn hosts_may_have_ports_and_a_chroot() {
-        let hosts = of("127.0.0.1:7, 127.0.0.2/a/b");
+        let hosts = of("127.0.0.1:7, 127.0.0.2,[::1]/a/b");
         let addresses: Vec<_> = hosts.iter().map(|host| host.addresses.clone().unwrap()).collect();
         assert_eq!(addresses[0], ["127.0.0.1:7".parse().unwrap()]);
         assert_eq!(addresses[1], ["127.0.0.2:2181".parse().unwrap()]);
+        assert_eq!(addresses[2], ["[::1]:2181".parse().unwrap()]);
     }
 }
