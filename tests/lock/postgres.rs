@@ -1,11 +1,11 @@
 //! Locks in a database of PostgreSQL: what is lost with requests, replies, connections and the server.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Pid;
-use test_support::{TIMEOUT, acquire_in_background, eventually};
+use test_support::{Process, TIMEOUT, acquire_in_background, child_about, eventually, say};
 use zklock::StoreOptions;
 use zklock::{Code, GuardState, LockError, LostReason};
 use zklock_testing::Database;
@@ -233,6 +233,38 @@ fn the_next_host_is_tried_where_one_accepts_a_connection_and_does_not_answer() {
     eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
     guard.release().wait().unwrap();
     waiting.join().unwrap().unwrap().release().wait().unwrap();
+}
+
+/// What a child process does, where the hosts file is its own; nothing in any other.
+#[test]
+fn in_a_child_process_a_name_has_two_addresses() {
+    let Some(about) = child_about() else { return };
+    let [address, silent, file] = about.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{about}")
+    };
+    std::fs::write(file, format!("{silent} database.test\n127.0.0.1 database.test\n")).unwrap();
+    let mounted = std::process::Command::new("mount").args(["--bind", file, "/etc/hosts"]).status();
+    assert!(mounted.unwrap().success());
+    let address = address.replace("127.0.0.1", "database.test");
+    let store = zklock::connect(&address).within(TIMEOUT).wait().unwrap();
+    store.lock(PATH).acquire().wait().unwrap().release().wait().unwrap();
+    say("done");
+}
+
+#[test]
+fn the_next_address_of_a_name_is_tried_where_one_does_not_answer() {
+    let server = Server::shared();
+    let port = server.database.addr().port();
+    // It accepts, and says nothing.
+    let _silent = TcpListener::bind(("127.0.0.9", port)).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("hosts");
+    std::fs::write(&file, "").unwrap();
+    let about = format!("{} 127.0.0.9 {}", server.address(), file.display());
+    let test = "postgres::in_a_child_process_a_name_has_two_addresses";
+    let Some(mut child) = Process::start_test_with_own_mounts(test, &about) else { return };
+    child.expect("\"done\"");
+    assert!(child.end().success());
 }
 
 #[test]

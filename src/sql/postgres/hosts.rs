@@ -9,8 +9,8 @@ use super::answer::{NoAnswer, within};
 
 type Connected = (Client, Connection<Socket, tokio_postgres::tls::NoTlsStream>);
 
-/// Tries each host for as long as the address says (`connect_timeout`), or else for `limit`: the driver limits no more than
-/// its TCP connection, and a frozen server accepts that.
+/// Tries each address of each host for as long as the address says (`connect_timeout`), or else for `limit`: the driver
+/// limits no more than its TCP connection, and a frozen server accepts that.
 pub(super) async fn connect(config: &Config, limit: Duration) -> Result<Connected, NoAnswer> {
     let limit =
         config.get_connect_timeout().filter(|limit| !limit.is_zero()).map_or(limit, |limit| *limit);
@@ -18,14 +18,39 @@ pub(super) async fn connect(config: &Config, limit: Duration) -> Result<Connecte
     if config.get_load_balance_hosts() == LoadBalanceHosts::Random {
         fastrand::shuffle(&mut hosts);
     }
-    let mut connected = within(limit, hosts[0].connect(NoTls)).await;
-    for host in &hosts[1..] {
-        if connected.is_ok() {
-            break;
+    let mut failed = None;
+    for host in &hosts {
+        for address in each_address(host, limit).await {
+            match within(limit, address.connect(NoTls)).await {
+                Ok(connected) => return Ok(connected),
+                Err(failure) => failed = Some(failure),
+            }
         }
-        connected = within(limit, host.connect(NoTls)).await;
     }
-    connected
+    match failed {
+        Some(failure) => Err(failure),
+        None => within(limit, config.connect(NoTls)).await,
+    }
+}
+
+/// The host, once for each address of its name. What is no name, or does not resolve, is left to the driver.
+async fn each_address(host: &Config, limit: Duration) -> Vec<Config> {
+    let name = match host.get_hosts() {
+        [Host::Tcp(name)] if host.get_hostaddrs().is_empty() => name,
+        _ => return vec![host.clone()],
+    };
+    let port = host.get_ports().first().copied().unwrap_or(5432);
+    let found = tokio::time::timeout(limit, tokio::net::lookup_host((&**name, port))).await;
+    let found: Vec<_> = found.ok().and_then(Result::ok).into_iter().flatten().collect();
+    if found.len() < 2 {
+        return vec![host.clone()];
+    }
+    let at = |address: std::net::SocketAddr| {
+        let mut one = without_hosts(host);
+        one.host(name).hostaddr(address.ip()).port(port);
+        one
+    };
+    found.into_iter().map(at).collect()
 }
 
 /// The address, once for each of its hosts. If the numbers of hosts and ports do not match, the driver reports that.
