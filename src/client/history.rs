@@ -34,14 +34,10 @@ impl SessionHistory {
         self.client.newest.fetch_max(zxid, Ordering::AcqRel);
         if zxid <= self.before && !self.is_reported.swap(true, Ordering::AcqRel) {
             let (before, now) = (format!("{:#x}", self.before), format!("{zxid:#x}"));
-            log!(
-                ERROR,
-                before,
-                now,
-                "these servers do not know what earlier ones have committed: they belong to another ensemble, or have \
-                 lost writes. Locks may be held there too, and tokens are smaller than before; check the host string \
-                 and DNS"
-            );
+            let why = "these servers do not know what earlier ones have committed: they belong to another ensemble, or have \
+                       lost writes. Locks may be held there too, and tokens are smaller than before. Check the host \
+                       string and DNS";
+            log!(ERROR, before, now, why, "older history");
         }
     }
 }

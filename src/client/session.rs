@@ -302,7 +302,13 @@ impl Session {
         }
         self.ask_servers = asked + ASK_AGAIN;
         let inner = Arc::clone(&self.inner);
-        match self.helped(move || inner.hosts().know(&session)).await.flatten() {
+        let known = self.helped(move || inner.hosts().know(&session));
+        // Names may take long to resolve.
+        let closing = async {
+            self.closing().await;
+            None
+        };
+        match or(known, closing).await.flatten() {
             Some(false) => true,
             Some(true) => asked - *self.known_since.get_or_insert(asked) > timeout,
             None => false,

@@ -68,20 +68,19 @@ impl Joints {
         owner: &Owner,
         begin: impl FnOnce() -> Joint,
     ) -> Arc<Joint> {
-        let present = |joint: &Weak<Joint>| joint.upgrade().filter(|joint| !joint.is_over());
-        // Dropped after the map is let go of: its last part may be this one.
-        let before = self.by_owner.lock().get(owner).cloned();
-        if let Some(joint) = before.as_ref().and_then(present) {
+        let present = self.by_owner.lock().get(owner).and_then(Weak::upgrade);
+        if let Some(joint) = present.filter(|joint| !joint.is_over()) {
             return joint;
         }
         // Outside the lock, as it may wake somebody.
         let joint = begin();
+        // Dropped after the map is let go of: its last part may be this one.
+        let faster;
         let mut by_owner = self.by_owner.lock();
-        let faster = by_owner.get(owner).and_then(present);
-        if let Some(faster) = faster {
-            drop(by_owner);
-            // What this one has begun ends with it.
-            return faster;
+        faster = by_owner.get(owner).and_then(Weak::upgrade);
+        if let Some(faster) = faster.as_ref().filter(|joint| !joint.is_over()) {
+            // What was begun here ends.
+            return Arc::clone(faster);
         }
         let place = Place(Some((Arc::clone(self), owner.clone())));
         let joint = Arc::new(Joint { place, ..joint });
