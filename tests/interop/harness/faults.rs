@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use test_support::{Bench, Process, TIMEOUT};
+use test_support::{Bench, LONGEST_SESSION, Process, TIMEOUT, options};
 use zklock::{Client, Guard};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule, eventually};
@@ -46,21 +46,22 @@ struct Scene {
 }
 
 impl Scene {
-    fn at(bench: Bench, library: Library) -> Scene {
-        let it = library.start(&bench.proxy.hosts(), &bench.path, SESSION_TIMEOUT).0;
-        let other = bench.direct();
+    fn at(bench: Bench, library: Library, session_timeout: Duration) -> Scene {
+        let it = library.start(&bench.proxy.hosts(), &bench.path, session_timeout).0;
+        let patient = options().session_timeout(LONGEST_SESSION);
+        let other = patient.connect(&bench.server.hosts()).wait().unwrap();
         Scene { bench, it, other }
     }
 
     fn begin(library: Library) -> Scene {
-        Scene::at(Bench::with_directory(), library)
+        Scene::at(Bench::with_directory(), library, SESSION_TIMEOUT)
     }
 
-    /// On a server of its own.
+    /// On a server of its own, with a session that outlives a restart.
     fn alone(library: Library) -> Scene {
         let bench = Bench::own();
         bench.ask(|raw| raw.create(&bench.path, b"")).unwrap();
-        Scene::at(bench, library)
+        Scene::at(bench, library, LONGEST_SESSION)
     }
 
     fn holding(mut self) -> Scene {
