@@ -1006,7 +1006,7 @@ int zkl_guard_holds(const zkl_guard *guard);
 /**
  * Asks a holder from zkl_lock_holder or zkl_lock_contenders to release the lock. Its program is told, if it listens
  * with zkl_guard_on_release_request; nothing else happens. `reason` is one line of up to 256 characters. The session
- * needs WRITE on the claim's znode.
+ * needs WRITE on the lock's path if the holder announces its release, otherwise on the claim's znode.
  *
  * On connection loss it is repeated until the outcome is certain.
  *
@@ -1024,7 +1024,8 @@ int zkl_lock_request_release(const zkl_lock *lock,
  * Takes the lock from a holder from zkl_lock_holder or zkl_lock_contenders, and waits up to `timeout_ms` until its
  * claim is gone. The holder's guard is ZKL_LOST, with ZKL_LOST_BROKEN, before another client can hold the lock. Then
  * its own library deletes the claim: when its program ends the guard, or after `grace_ms`. A holder that cannot be
- * reached loses its session instead. The session needs WRITE on the claim's znode.
+ * reached loses its session instead. The session needs WRITE on the lock's path if the holder announces its release,
+ * otherwise on the claim's znode.
  *
  * On connection loss it continues, also in the next session.
  *

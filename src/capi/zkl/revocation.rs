@@ -27,7 +27,7 @@ fn held_no_more(function: &'static str, holder: &Contender) -> Failure {
 
 /// Asks a holder from zkl_lock_holder or zkl_lock_contenders to release the lock. Its program is told, if it listens
 /// with zkl_guard_on_release_request; nothing else happens. `reason` is one line of up to 256 characters. The session
-/// needs WRITE on the claim's znode.
+/// needs WRITE on the lock's path if the holder announces its release, otherwise on the claim's znode.
 ///
 /// On connection loss it is repeated until the outcome is certain.
 ///
@@ -59,7 +59,8 @@ pub unsafe extern "C" fn zkl_lock_request_release(
 /// Takes the lock from a holder from zkl_lock_holder or zkl_lock_contenders, and waits up to `timeout_ms` until its
 /// claim is gone. The holder's guard is ZKL_LOST, with ZKL_LOST_BROKEN, before another client can hold the lock. Then
 /// its own library deletes the claim: when its program ends the guard, or after `grace_ms`. A holder that cannot be
-/// reached loses its session instead. The session needs WRITE on the claim's znode.
+/// reached loses its session instead. The session needs WRITE on the lock's path if the holder announces its release,
+/// otherwise on the claim's znode.
 ///
 /// On connection loss it continues, also in the next session.
 ///
