@@ -13,10 +13,13 @@ use crate::text::one_line;
 
 const MAGIC: &str = "zklock-run/1";
 
-/// The outcome of a run of which nothing was started: it does not count.
+/// The outcome if the command was not started. Such a run does not count.
 pub const NOT_STARTED: &str = "not started";
 
-/// The last millisecond that is written with four digits of a year.
+/// The pause before a mark of unknown outcome is looked up, or written, again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The last millisecond of the year 9999.
 const LATEST: i64 = 253_402_300_799_999;
 
 /// Who ran last under a lock, when, and how that ended.
@@ -123,13 +126,13 @@ impl Mark {
         self.outcome.as_deref() == Some("0")
     }
 
-    /// Whether something was started: only then a run counts.
+    /// Whether the command was started. Otherwise the run does not count.
     pub fn was_started(&self) -> bool {
         self.outcome.as_deref() != Some(NOT_STARTED)
     }
 
     /// How long ago it was started, by the clock of the servers: they are asked by a write that changes nothing else.
-    /// `None`: by that clock it is to come, after more than the period. The clock was wrong when it was written.
+    /// `None`: the start is more than a period in the future. The servers' clock was wrong when the mark was written.
     fn age(
         &self,
         guard: &Guard,
@@ -203,11 +206,12 @@ impl MarkedRun {
                 Err(LockError::OutcomeUnknown { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
-            // It would count without a run. While the lock is held, nobody else has written it.
-            client.sync(&path).wait()?;
-            match read(client, lock)? {
-                Some((there, stat)) if there.token == mark.token => break stat.mtime,
-                _ => {}
+            // If it is there, it counts, so the command must start. A lost connection is no reason to give up: only the
+            // loss of the lock is, and the next write reports that.
+            let looked = client.sync(&path).wait().is_ok().then(|| read(client, lock));
+            match looked {
+                Some(Ok(Some((there, stat)))) if there.token == mark.token => break stat.mtime,
+                _ => std::thread::sleep(PAUSE),
             }
         });
         Ok(Beginning::Run(MarkedRun { path, mark }))
