@@ -25,10 +25,10 @@ use crate::runtime::{Timer, Unfinished, machine, now, offload, wait_at_exit};
 use crate::scarcity;
 use crate::session_key::SessionKey;
 
-/// How often the next server is tried while none is connected. A first attempt gets twice as long each time, because the
-/// next one interrupts it.
+/// How often the next server is tried while none is connected. For a new session, each attempt gets twice the time of the
+/// last, because the next attempt interrupts it.
 const NEXT_SERVER: Duration = Duration::from_secs(1);
-/// How often servers are asked whether they know a session that does not come to a connection.
+/// How often servers are asked whether they know a session that cannot connect.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// How often the opening of a handle is tried again (a host name that does not resolve).
 const OPEN_AGAIN: Duration = Duration::from_secs(1);
@@ -43,7 +43,7 @@ struct Session {
     tasks: Arc<Executor<'static>>,
     /// When the next server was last tried, or the connection last seen.
     last_server: Instant,
-    /// How long a first attempt may take.
+    /// How long the present attempt of a new session may take.
     patience: Duration,
     /// When a connection was last there.
     connected: Instant,
@@ -120,7 +120,7 @@ impl Drop for End {
                 }
             }
             drop(tasks);
-            // Earlier sessions whose end nobody has confirmed may be there, too.
+            // Earlier sessions with an unconfirmed end may still exist.
             let earlier = std::mem::take(&mut *inner.left_behind.lock());
             let ends = left.iter().chain(&earlier).map(|left| end_session(&inner, left));
             inner.set_over(ends.fold(Ok(()), Result::and));
@@ -289,9 +289,10 @@ impl Session {
         link.next_look_in()
     }
 
-    /// Whether the session is of no use. A server refuses a client without a word which has seen later transactions than it
-    /// has itself, and the C client asks it for ever. So once the session should be over, the servers are asked for it by a
-    /// client that has seen none: they do not know it, or know it for as long as it lives by itself and let it not connect.
+    /// Whether the session can never connect again. A server closes the connection of a client that has seen later
+    /// transactions than the server has, and the C client retries for ever. So once the session timeout has passed, this
+    /// asks the servers for the session in a handshake that claims to have seen no transaction. Either they do not know the
+    /// session, or they know it and it has not connected for another session timeout.
     async fn is_refused(&mut self, link: &Link) -> bool {
         let Some((session, timeout)) = link.session().zip(link.session_timeout()) else {
             return false;

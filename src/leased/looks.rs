@@ -97,7 +97,7 @@ impl Worker {
             (true, true) => self.database.shortest_look().min(longest),
             (false, true) => (self.look_pause * 2).min(longest),
         };
-        // Steps of callers get as much time as long looks.
+        // After a long look, callers' steps get as much time as the look took.
         self.look_at = Instant::now() + self.look_pause.max(now.elapsed());
         if self.sweep_at.is_some_and(|ends| ends > now) && self.is_waited_for() {
             self.look_at_ends();

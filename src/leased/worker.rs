@@ -128,7 +128,7 @@ pub(super) struct Worker {
     pub(super) claims: HashMap<Arc<str>, Numbered>,
     /// Those of them that wait.
     pub(super) waiting: HashMap<Arc<str>, Numbered>,
-    /// Those that may have been made: they are looked up by their ids, and are no strays until then.
+    /// Claims that may exist because a reply was lost. They are looked up by id, and are not deleted as strays.
     pub(super) in_doubt: HashSet<Uuid>,
     duties: VecDeque<Duty>,
     /// Those who wait until nothing is left to be done.
@@ -263,7 +263,7 @@ impl Worker {
         Ok(session)
     }
 
-    /// Called between any two of many steps: none of them may cost the session.
+    /// Call this between the steps of a long loop, so that the loop does not cost the session.
     pub(super) fn renew_if_due(&mut self) {
         if self.session.is_some() && Instant::now() >= self.renew_at {
             self.renew();
@@ -424,7 +424,7 @@ impl Worker {
     fn do_duties(&mut self) {
         let now = Instant::now();
         for _ in 0..self.duties.len() {
-            // It has to know of all that are left.
+            // Before the duty is taken out: a renewal looks for claims that no duty deletes.
             self.renew_if_due();
             match self.duties.pop_front() {
                 Some(duty) if now >= duty.due => self.do_duty(duty),

@@ -117,7 +117,7 @@ where
             LockError::Unusable { .. }
             | LockError::NotPermitted { .. }
             | LockError::Closed { .. } => None,
-            // The work was begun. Other errors, `NotHeld` among them, may come again at once.
+            // The work had begun. After other errors, such as `NotHeld`, an acquire at once may fail again at once.
             LockError::Lost { .. } => {
                 self.errors = 0;
                 Some(Duration::ZERO)

@@ -216,7 +216,7 @@ struct FileSettings {
 
 fn read(file: &Path, text: &str) -> Result<FileSettings, Failure> {
     let refuse = |why: String| Failure::new(format!("{}: {why}", file.display()));
-    // Without the line itself, which may have a password.
+    // Not the line itself: it may contain a password.
     let at = |error: toml::de::Error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         refuse(format!("line {}: {}", before.matches('\n').count() + 1, error.message()))

@@ -184,7 +184,7 @@ impl Follower {
                 self.painter.free(gone, None);
             }
         } else if error.code() == Code::NO_AUTH {
-            // Who holds it can't be seen any more.
+            // The holder cannot be read any more, so none is shown.
             self.painter.free(path.to_owned(), None);
             self.tree.plan(path, now + AFTER_REFUSAL);
         } else if error.is_no_node() {

@@ -188,7 +188,7 @@ mod tests {
         tree.listed("/", &names.iter().collect::<Vec<_>>(), now, None);
         assert_eq!((tree.len(), tree.left_out()), (MOST, 1));
         while tree.take_due(now).is_some() {}
-        // Seen again, it is the same one; when others go, it is taken up.
+        // A second listing counts it once. When another child is gone, it is followed.
         tree.listed("/", &names.iter().collect::<Vec<_>>(), now, None);
         assert_eq!((tree.len(), tree.left_out()), (MOST, 1));
         tree.listed("/", &names[1..].iter().collect::<Vec<_>>(), now, None);

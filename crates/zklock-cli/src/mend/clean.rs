@@ -103,7 +103,7 @@ pub fn clean(options: &CleanOptions) -> Result<u8, Failure> {
     }
     let mut failed = 0;
     for Leftover { path, stat, .. } in &found {
-        // The question may have taken long, and another znode be there by now.
+        // The question may have taken long. Another znode may be at this path now.
         match client.exists(path).wait() {
             Ok(Some(now)) if (now.czxid, now.cversion) != (stat.czxid, stat.cversion) => {
                 failed += 1;

@@ -131,7 +131,7 @@ fn of_servers(settings: &Settings, is_served: bool) -> Vec<Finding> {
         let name = host.name;
         let answer = match host.addresses {
             Ok(addresses) => {
-                // As a client does: a name may have addresses at which nobody listens.
+                // Clients try each address of a name, so one that answers is enough.
                 let ask = |address: &SocketAddr| server::ask(&name, *address);
                 let others = || addresses[1..].iter().find_map(|address| ask(address).ok());
                 ask(&addresses[0]).or_else(|why| others().ok_or(why))

@@ -63,8 +63,8 @@ pub fn run(options: RunOptions) -> Result<u8, Failure> {
 fn begin(options: RunOptions) -> Result<Status, Failure> {
     let place = place::of(&options)?;
     let starting = |error| Failure::new(format!("start a supervisor: {error}"));
-    // Started to ignore it, this process and the supervisor would not learn how the command has ended. A handler ends with
-    // `exec`, so neither the supervisor nor the command ignores it.
+    // If the parent ignores this signal, so does this process, and it cannot learn the status of the command. A handler
+    // replaces that. `exec` resets it to the default, for the supervisor and the command.
     signal_hook::flag::register(signal_hook::consts::SIGCHLD, Arc::default()).map_err(starting)?;
     let events = Events::new().map_err(starting)?;
     let supervised =
@@ -150,7 +150,7 @@ impl Run {
             });
             if !matches!(is_ready, Ok(true)) {
                 if let Some(marked) = marked {
-                    // Where that can't be written any more, the mark counts.
+                    // If this write fails, the mark counts.
                     let _ = marked.end(&guard, NOT_STARTED);
                 }
                 is_ready?;

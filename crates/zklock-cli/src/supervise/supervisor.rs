@@ -153,7 +153,7 @@ impl Supervisor {
         let _ = wire::send(stdin(), &report.write(), None);
     }
 
-    /// Takes all orders that have come: after a pause, the first of them is old.
+    /// Obeys all orders that have arrived. If this process was stopped, the first of them is outdated.
     fn obey_all(&mut self) {
         loop {
             self.obey();
