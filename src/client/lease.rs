@@ -183,8 +183,12 @@ impl Lease {
     /// Until when no server can have ended the session: see the [module](self). A little earlier, so that programs hear of the
     /// end before it comes.
     fn proven_until(&self) -> BootInstant {
-        let timeout = self.timeout();
-        self.counted() + (timeout - timeout / NOTICE)
+        self.counted() + (self.timeout() - self.notice())
+    }
+
+    /// How long before a session can end its holders hear of it.
+    pub(super) fn notice(&self) -> Duration {
+        self.timeout() / NOTICE
     }
 
     /// Whether no server can have ended the session.

@@ -154,6 +154,11 @@ impl Hold {
         self.period.lease.proven_for(BootInstant::now())
     }
 
+    /// How long before the session can end its holder hears of that.
+    pub(crate) fn notice(&self) -> Duration {
+        self.period.lease.notice()
+    }
+
     /// It is held no more.
     pub(crate) fn end(&self) {
         if !self.over.swap(true, Ordering::AcqRel) {

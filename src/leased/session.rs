@@ -31,9 +31,14 @@ impl Session {
         Arc::new(session)
     }
 
+    /// How long before the end of the lease holders hear of it.
+    pub(super) fn notice(&self) -> Duration {
+        self.lease / 20
+    }
+
     /// A renewal was confirmed that was submitted then.
     pub(super) fn renewed(&self, submitted: BootInstant) {
-        let until = submitted + (self.lease - self.lease / 20);
+        let until = submitted + (self.lease - self.notice());
         self.until.fetch_max(until.as_nanos(), Ordering::AcqRel);
         self.set_suspended(false);
     }

@@ -310,10 +310,13 @@ impl Worker {
         }
         self.waiting.clear();
         self.in_doubt.clear();
+        // Who held has as long to end its work as if the lease ran out.
+        let is_closed = self.shared.is_closed.load(Ordering::Acquire);
+        let notice = if is_closed { Duration::ZERO } else { session.notice() };
         // Claims that were to be deleted later go with it.
-        let now = Instant::now();
-        self.duties.iter_mut().for_each(|duty| duty.due = duty.due.min(now));
-        self.end(Ending::Session(session.id), Duration::ZERO, None);
+        let due = Instant::now() + notice;
+        self.duties.iter_mut().for_each(|duty| duty.due = duty.due.min(due));
+        self.end(Ending::Session(session.id), notice, None);
         self.shared.changed();
     }
 

@@ -10,7 +10,7 @@ use test_support::{Stranger, TIMEOUT, acquire_in_background, eventually, options
 use zklock::zookeeper::SessionState;
 use zklock::{Client, Code, Guard, GuardState, LockError, LostReason, Strategy, WhileHeldError};
 use zklock_testing::wire::{Op, Ops};
-use zklock_testing::{Proxy, Rule, Server, expire_session};
+use zklock_testing::{Action, InstalledRule, Proxy, Rule, Server, expire_session};
 
 use crate::bench::{Bench, each_strategy};
 
@@ -29,8 +29,10 @@ fn away(bench: &Bench, go: impl FnOnce(), come_back: impl FnOnce()) {
 }
 
 /// A client that soon gives up what it does not hear of.
+const HARD_OF_HEARING: Duration = Duration::from_secs(4);
+
 fn hard_of_hearing(bench: &Bench) -> Client {
-    let options = options().session_timeout(Duration::from_secs(4));
+    let options = options().session_timeout(HARD_OF_HEARING);
     options.connect(&bench.proxy.hosts()).wait().unwrap()
 }
 
@@ -118,6 +120,34 @@ each_strategy! {
         other.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
         assert!(guard.release().wait().unwrap_err().is_lost());
         bench.expect_free(strategy);
+    }
+
+    fn a_lost_claim_is_deleted_no_sooner_than_its_session_could_have_ended(strategy) {
+        let bench = Bench::shared();
+        let client = hard_of_hearing(&bench);
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let deleted = Arc::new(Mutex::new(None));
+        let note = Arc::clone(&deleted);
+        let deletion = Rule::request([Op::Delete, Op::Multi]).path(&*guard.claim_path()).once();
+        let note = Action::run(move || *note.lock() = Some(Instant::now()));
+        let _noting = bench.proxy.on(deletion, note);
+        // From now on nothing proves the session, and the connection stays.
+        let heartbeats = [Rule::request(Op::Sync), Rule::request(Op::Delete).path("/zklock/heartbeat")];
+        let silenced = heartbeats.map(|rule| bench.proxy.on(rule, Action::Drop));
+        let mut trusted_until = Instant::now();
+        eventually("it is lost", || {
+            let (now, remaining) = (Instant::now(), guard.remaining());
+            if !remaining.is_zero() {
+                trusted_until = trusted_until.max(now + remaining);
+            }
+            guard.is_lost()
+        });
+        silenced.iter().for_each(InstalledRule::remove);
+        eventually("its claim is deleted", || deleted.lock().is_some());
+        let deleted = deleted.lock().unwrap();
+        let could_end = trusted_until + HARD_OF_HEARING / 20;
+        assert!(deleted >= could_end, "{:?} early", could_end - deleted);
+        drop(guard);
     }
 
     fn a_waiter_whose_session_expires_claims_again_on_the_next_one(strategy) {

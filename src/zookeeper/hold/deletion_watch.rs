@@ -62,7 +62,10 @@ async fn watch_old_ones(unwatched: Arc<Mutex<Unwatched>>, first: Instant) {
         for claim in old {
             match claim.tenure.upgrade() {
                 Some(tenure) if tenure.ended().is_none() => watch(&tenure, claim.czxid),
-                Some(tenure) => tenure.delete_lost_claims(),
+                Some(tenure) => {
+                    let client = Arc::clone(&tenure.client);
+                    client.spawn(async move { tenure.delete_lost_claims().await });
+                }
                 None => {}
             }
         }
@@ -106,7 +109,7 @@ fn watch(tenure: &Arc<Tenure>, czxid: i64) {
                     Box::pin(or(watched.claim(false), requests)).await;
                 }
             }
-            watched.tenure.delete_lost_claims();
+            Box::pin(watched.tenure.delete_lost_claims()).await;
         });
     }
 }

@@ -23,7 +23,7 @@ use crate::lock::{
     AcquireTrace, HoldTrace, Kind, LockError, LostReason, Requests, Revocation, StoreRef,
 };
 use crate::process::Process;
-use crate::runtime::{Latest, Pending};
+use crate::runtime::{Latest, Pending, Timer};
 
 /// The claims of a hold besides its first.
 pub(super) struct Claims {
@@ -130,9 +130,10 @@ impl Tenure {
     }
 
     /// Deletes all claims if trust in the session was lost: the session may live on, and they would block everybody for as
-    /// long as the program keeps its guard.
-    fn delete_lost_claims(&self) {
+    /// long as the program keeps its guard. Who held has as long to end its work as if the session ended.
+    async fn delete_lost_claims(&self) {
         if self.ended() == Some(LostReason::Session) {
+            Timer::after(self.hold.notice()).await;
             drop(self.delete_claims());
         }
     }

@@ -19,6 +19,7 @@ use self::faulty::{FAULTS, Fault, Faulty, LEASE, Op, Plan};
 use self::place::Place;
 use crate::leased::Store;
 use crate::lock::{Guard, Lock, LockError, LostReason};
+use crate::runtime::BootInstant;
 
 /// As long as a busy machine may take.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -197,6 +198,37 @@ each_database! {
     a_close_waits_until_nothing_is_left
     a_claim_in_doubt_is_not_deleted_once_it_holds
     many_slow_releases_do_not_cost_what_is_held
+    a_session_that_is_lost_ends_no_sooner_than_its_lease
+}
+
+/// Programs have that long to end their work.
+fn a_session_that_is_lost_ends_no_sooner_than_its_lease(make: fn() -> Place) {
+    let (place, plan) = (make(), Plan::default());
+    let other = open(&place, LONG, &Plan::default());
+    let faulty = open(&place, LONG, &plan);
+    let scene = Scene { place, plan, faulty, other, tokens: Mutex::default() };
+    let guard = scene.acquire(&scene.faulty);
+    thread::scope(|scope| {
+        let next = scope.spawn(|| (scene.acquire(&scene.other), BootInstant::now()));
+        scene.plan(Op::Renew, Fault::LateReplyAndSilence);
+        let mut trusted_until = BootInstant::now();
+        while !guard.is_lost() {
+            let (now, remaining) = (BootInstant::now(), guard.remaining());
+            if !remaining.is_zero() {
+                trusted_until = trusted_until.max(now + remaining);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        let (next, begun) = next.join().unwrap();
+        assert!(
+            begun >= trusted_until + LONG / 20,
+            "{:?} early",
+            trusted_until + LONG / 20 - begun
+        );
+        release(next);
+    });
+    drop(guard);
+    scene.expect_nothing_left();
 }
 
 fn whatever_fails_in_an_acquire_of_a_free_lock_it_is_held_by_one(make: fn() -> Place) {

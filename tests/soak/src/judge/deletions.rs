@@ -13,6 +13,11 @@ impl Case<'_> {
         belief.release.is_none_or(|release| end + self.tolerance < release)
     }
 
+    /// Whether a claim went while its holder believed to hold.
+    fn is_believed(&self, belief: &Belief, end: Moment) -> bool {
+        belief.knew().is_none_or(|knew| end + self.tolerance < knew)
+    }
+
     /// When an operator took a holder's claim away, or what an operator did led to it.
     pub(super) fn robbed(&self, tenure: &Tenure, belief: &Belief) -> Option<Moment> {
         let by_its_own = || {
@@ -47,9 +52,9 @@ impl Case<'_> {
                 };
                 // The release was noted before it was sent, and the leader saw it later still.
                 let is_expected = tenure.follows_a_robbery || tenure.broken.is_some();
-                if self.is_before_its_release(belief, end.at) && !is_expected {
+                if self.is_believed(belief, end.at) && !is_expected {
                     let what = format!(
-                        "{}: session {:#x} deleted its own {} before its release",
+                        "{}: session {:#x} deleted its own {} while it was held",
                         self.who(belief),
                         tenure.session,
                         tenure.node
