@@ -1,9 +1,9 @@
 //! `zklock hold`: takes a lock for a script, and holds it until standard input ends or a signal comes.
 
 use std::io;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use zklock::Store;
@@ -14,10 +14,10 @@ use crate::interrupts::when_asked_to_end;
 use crate::look::who::in_short;
 use crate::output::{expect_written, say, write};
 use crate::run::options::lock_path;
-use crate::servers::Servers;
+use crate::servers::{Place, Servers};
 use crate::text::{one_line, parse_duration};
 
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 #[command(after_help = MORE)]
 pub struct HoldOptions {
     /// The lock's path
@@ -82,6 +82,8 @@ const LOST: u8 = 124;
 const GOODBYE: Duration = Duration::from_secs(2);
 
 enum Event {
+    /// The lock, with its store.
+    Connected(Result<(Store, Lock), Failure>),
     Acquired(Result<Option<Guard>, LockError>),
     /// The input is at its end, or a signal came.
     End,
@@ -113,8 +115,30 @@ impl HoldOptions {
         say(format_args!("{}: not acquired {when}: {why}", self.path));
     }
 
-    fn acquire(&self, lock: Lock, events: Sender<Event>) -> Result<(), Failure> {
-        let wait = if self.no_wait { Some(Duration::ZERO) } else { self.wait };
+    fn in_time(&self) -> String {
+        format!("within {}", humantime::format_duration(self.wait.unwrap_or_default()))
+    }
+
+    fn connect(&self, place: Place, events: Sender<Event>) -> Result<(), Failure> {
+        let options = self.clone();
+        start(move || {
+            let connected = options.servers.connect_for(place, options.session_timeout);
+            let lock = |store| {
+                let lock = options.lock(&store);
+                (store, lock)
+            };
+            let _ = events.send(Event::Connected(connected.map(lock)));
+        })
+    }
+
+    fn acquire(
+        &self,
+        lock: Lock,
+        limit: Option<Duration>,
+        events: Sender<Event>,
+    ) -> Result<(), Failure> {
+        let no_wait = self.no_wait || self.wait.is_some_and(|wait| wait.is_zero());
+        let wait = if no_wait { Some(Duration::ZERO) } else { limit };
         start(move || {
             let acquired = match wait {
                 Some(Duration::ZERO) => lock.try_acquire().wait(),
@@ -138,12 +162,27 @@ pub fn hold(options: &HoldOptions) -> Result<u8, Failure> {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         let _ = input.send(Event::End);
     })?;
-    let store = options.servers.connect_for(options.servers.place()?, options.session_timeout)?;
-    let lock = options.lock(&store);
-    options.acquire(lock.clone(), events.clone())?;
-    let (mut held, mut written) = (None, Ok(()));
+    let begun = Instant::now();
+    options.connect(options.servers.place()?, events.clone())?;
+    let (mut connected, mut held, mut written) = (None, None, Ok(()));
     let status = loop {
-        match next.recv() {
+        let limit = options.wait.filter(|wait| connected.is_none() && !wait.is_zero());
+        let event = match limit {
+            Some(limit) => next.recv_timeout(limit.saturating_sub(begun.elapsed())),
+            None => next.recv().map_err(RecvTimeoutError::from),
+        };
+        match event {
+            Ok(Event::Connected(Ok((store, lock)))) => {
+                let limit = options.wait.map(|wait| wait.saturating_sub(begun.elapsed()));
+                options.acquire(lock.clone(), limit, events.clone())?;
+                connected = Some((store, lock));
+            }
+            Ok(Event::Connected(Err(failure))) => return Err(failure),
+            Err(RecvTimeoutError::Timeout) => {
+                let why = "no server has accepted the connection yet".to_owned();
+                options.say_not_acquired(&options.in_time(), None, Some(why));
+                break NOT_IN_TIME;
+            }
             Ok(Event::Acquired(Ok(Some(guard)))) => {
                 written = write(format_args!("{} {}\n", options.path, guard.fencing_token()));
                 let (lost, losses) = (guard.lost(), events.clone());
@@ -158,13 +197,14 @@ pub fn hold(options: &HoldOptions) -> Result<u8, Failure> {
                 }
             }
             Ok(Event::Acquired(Ok(None))) => {
-                let holder = lock.holder().within(GOODBYE).wait().ok().flatten();
+                let holder = connected
+                    .as_ref()
+                    .and_then(|(_, lock)| lock.holder().within(GOODBYE).wait().ok().flatten());
                 options.say_not_acquired("at once", holder.as_ref(), None);
                 break NOT_IN_TIME;
             }
             Ok(Event::Acquired(Err(LockError::TimedOut { ahead, why, .. }))) => {
-                let limit = humantime::format_duration(options.wait.unwrap_or_default());
-                options.say_not_acquired(&format!("within {limit}"), ahead.as_deref(), why);
+                options.say_not_acquired(&options.in_time(), ahead.as_deref(), why);
                 break NOT_IN_TIME;
             }
             Ok(Event::Acquired(Err(error))) => return Err(error.into()),
@@ -188,7 +228,7 @@ pub fn hold(options: &HoldOptions) -> Result<u8, Failure> {
         }
     };
     let released = held.map_or(Ok(()), |guard| guard.release().within(GOODBYE).wait());
-    let _ = store.close().within(GOODBYE).wait();
+    let _ = connected.map(|(store, _)| store.close().within(GOODBYE).wait());
     expect_written(written);
     match released {
         Err(LockError::Lost { reason, .. }) if status != LOST => {

@@ -16,8 +16,10 @@ const MAGIC: &str = "zklock-run/1";
 /// The outcome if the command was not started. Such a run does not count.
 pub const NOT_STARTED: &str = "not started";
 
-/// The pause before a mark of unknown outcome is looked up, or written, again.
-const PAUSE: Duration = Duration::from_millis(100);
+/// How long a mark may take to be written before it is looked for, and written again.
+const STEP: Duration = Duration::from_secs(1);
+/// The pause before that.
+pub const PAUSE: Duration = Duration::from_millis(100);
 
 /// The last millisecond of the year 9999.
 const LATEST: i64 = 253_402_300_799_999;
@@ -169,19 +171,19 @@ impl MarkedRun {
     /// to be held, and each write happens only while it is.
     ///
     /// # Errors
-    /// The lock is lost, or the mark can't be written.
-    pub fn begin(
-        client: &Client,
-        guard: &Guard,
-        lock: &str,
-        label: &str,
+    /// The lock is lost, or the mark can't be written; or why `pause` has ended before a while had passed.
+    pub fn begin<E: From<Failure>>(
+        (client, guard): (&Client, &Guard),
+        (lock, label): (&str, &str),
         acl: Vec<Acl>,
         period: Duration,
         counts: impl Fn(&Mark) -> bool,
-    ) -> Result<Beginning, Failure> {
+        pause: impl Fn() -> Result<(), E>,
+    ) -> Result<Beginning, E> {
+        let fail = |error: LockError| E::from(error.into());
         let path = path_of(lock);
         // A server that lags behind must not show the mark of before the last run.
-        client.sync(&path).wait()?;
+        client.sync(&path).wait().map_err(Failure::from)?;
         match read(client, lock)? {
             Some((mark, stat)) if mark.was_started() && counts(&mark) => {
                 match mark.age(guard, &path, &stat, period)? {
@@ -193,25 +195,31 @@ impl MarkedRun {
                 }
             }
             Some(_) => {}
-            None if client.exists(&path).wait()?.is_none() => {
+            None if client.exists(&path).wait().map_err(Failure::from)?.is_none() => {
                 let (path, data, mode) = (path.clone(), Vec::new(), CreateMode::Persistent);
-                guard.multi(&[Op::Create { path, data, acl, mode }]).wait()?;
+                guard.multi(&[Op::Create { path, data, acl, mode }]).wait().map_err(fail)?;
             }
             None => {}
         }
         let mut mark = Mark::new(guard.fencing_token(), label);
         mark.started = Some(loop {
-            match guard.set(&path, &mark.write(), None).wait() {
+            match guard.set(&path, &mark.write(), None).within(STEP).wait() {
                 Ok(stat) => break stat.mtime,
-                Err(LockError::OutcomeUnknown { .. }) => {}
-                Err(error) => return Err(error.into()),
+                Err(LockError::OutcomeUnknown { .. } | LockError::TimedOut { .. }) => {}
+                Err(error) => return Err(fail(error)),
             }
             // If it is there, it counts, so the command must start. A lost connection is no reason to give up: only the
             // loss of the lock is, and the next write reports that.
-            let looked = client.sync(&path).wait().is_ok().then(|| read(client, lock));
+            let looked = client.sync(&path).within(STEP).wait().is_ok().then(|| read(client, lock));
             match looked {
                 Some(Ok(Some((there, stat)))) if there.token == mark.token => break stat.mtime,
-                _ => std::thread::sleep(PAUSE),
+                _ => {}
+            }
+            if let Err(why) = pause() {
+                mark.outcome = Some(NOT_STARTED.to_owned());
+                // If this write fails, the mark may count.
+                let _ = guard.set(&path, &mark.write(), None).within(STEP).wait();
+                return Err(why);
             }
         });
         Ok(Beginning::Run(MarkedRun { path, mark }))

@@ -68,10 +68,13 @@ pub fn stamp(time: SystemTime) -> String {
 
 /// A time; a plain number is seconds, as in `flock` and `timeout`.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    match text.parse() {
+    /// A century: sums of two are still times.
+    const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 3_600);
+    let parsed = match text.parse() {
         Ok(seconds) => Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string()),
         Err(_) => humantime::parse_duration(text).map_err(|error| error.to_string()),
-    }
+    }?;
+    if parsed > LONGEST { Err("longer than 100 years".to_owned()) } else { Ok(parsed) }
 }
 
 #[cfg(test)]
@@ -102,7 +105,7 @@ mod tests {
         assert_eq!(parse_duration("5"), Ok(Duration::from_secs(5)));
         assert_eq!(parse_duration("0.25"), parse_duration("250ms"));
         assert_eq!(parse_duration("0"), Ok(Duration::ZERO));
-        for bad in ["", "-1", "5 parsecs", "inf", "NaN", "1e30"] {
+        for bad in ["", "-1", "5 parsecs", "inf", "NaN", "1e30", "18446744073709551615s"] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }
     }

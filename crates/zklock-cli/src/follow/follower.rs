@@ -18,15 +18,13 @@ use super::options::FollowOptions;
 use super::painter::{Listed, Painter};
 use super::reader::{Event, Reader};
 use super::shared::Shared;
-use super::tree::Tree;
+use super::tree::{PAUSE, Tree};
 use crate::failure::Failure;
 use crate::look::kinds;
 use crate::look::locks::Found;
 
 /// How many requests are on their way at once, a lock's contenders counted as one.
 const AT_ONCE: usize = 64;
-/// One znode is not listed again before.
-const PAUSE: Duration = Duration::from_secs(1);
 /// What may not be read is tried again after that.
 const AFTER_REFUSAL: Duration = Duration::from_secs(60);
 

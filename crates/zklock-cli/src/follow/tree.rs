@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use zklock::zookeeper::Stat;
 
@@ -10,6 +10,8 @@ use crate::look::locks::{SERVERS_OWN, join};
 
 /// No more are followed: each is a watch, and the servers have to set all of them again after a reconnection.
 const MOST: usize = 20_000;
+/// How long after a change a znode is listed again.
+pub const PAUSE: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
 pub struct Node {
@@ -127,7 +129,7 @@ impl Tree {
         if !gone.is_empty() && self.len() < MOST {
             // There is room for those that were left out.
             let parents: Vec<String> = self.left_out.keys().cloned().collect();
-            parents.iter().for_each(|parent| self.plan(parent, now));
+            parents.iter().for_each(|parent| self.plan(parent, now + PAUSE));
         }
         gone
     }
@@ -149,8 +151,6 @@ impl Tree {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -192,6 +192,7 @@ mod tests {
         tree.listed("/", &names.iter().collect::<Vec<_>>(), now, None);
         assert_eq!((tree.len(), tree.left_out()), (MOST, 1));
         tree.listed("/", &names[1..].iter().collect::<Vec<_>>(), now, None);
+        assert_eq!(tree.next_due(), Some(now + PAUSE), "not at once");
         tree.listed("/", &names[1..].iter().collect::<Vec<_>>(), now, None);
         assert_eq!((tree.len(), tree.left_out()), (MOST, 0));
     }

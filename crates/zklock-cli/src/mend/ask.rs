@@ -73,17 +73,7 @@ pub fn ask(options: &AskOptions) -> Result<u8, Failure> {
     let asked = Instant::now();
     for holder in &holders {
         let who = in_short(holder);
-        // By its token: its znode's name may be another's by now, where the lock is one znode.
-        let is_there = || -> Result<bool, Failure> {
-            Ok(match store.client() {
-                Some(client) => {
-                    let stat = client.exists(&holder.path).wait()?;
-                    stat.is_some_and(|stat| stat.czxid == holder.token)
-                }
-                None => lock.contenders().wait()?.iter().any(|other| other.token == holder.token),
-            })
-        };
-        while is_there()? {
+        while holders::is_there(&store, &lock, holder)? {
             if asked.elapsed() >= options.wait {
                 say(format_args!(
                     "{path}: {who} has not given way within {}: its program does not read what it was asked, or \

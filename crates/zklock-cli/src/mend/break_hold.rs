@@ -127,23 +127,28 @@ impl BreakOptions {
                 "{path}: --force deletes znodes, and this store has none: end the program of {who}, and its lease runs out"
             )));
         };
-        delete(client, holder)?;
+        delete(client, lock, holder)?;
         show(format_args!("{path}: deleted the claim of {who}, which may not know\n"));
         Ok(true)
     }
 }
 
 /// Deletes the claim, and no other's by its name.
-fn delete(client: &Client, holder: &Contender) -> Result<(), Failure> {
+fn delete(client: &Client, lock: &Lock, holder: &Contender) -> Result<(), Failure> {
     loop {
-        let stat = match client.exists(&holder.path).wait()? {
-            Some(stat) if stat.czxid == holder.token => stat,
-            _ => return Ok(()),
+        let contenders = lock.contenders().wait()?;
+        let Some(claim) = contenders.iter().find(|other| other.token == holder.token) else {
+            return Ok(());
         };
-        match client.delete(&holder.path, Some(stat.version)).wait() {
+        let Some(stat) = client.exists(&claim.path).wait()? else { continue };
+        // One that was downgraded keeps its token in a znode that was created later, by a name of its own.
+        let is_downgraded = holders::is_zklock(claim) && claim.path != lock.path();
+        if stat.czxid != holder.token && !is_downgraded {
+            continue;
+        }
+        match client.delete(&claim.path, Some(stat.version)).wait() {
             Ok(()) => return Ok(()),
-            Err(error) if error.is_no_node() => return Ok(()),
-            Err(error) if error.code() == Code::BAD_VERSION => {}
+            Err(error) if error.is_no_node() || error.code() == Code::BAD_VERSION => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -22,6 +22,18 @@ pub fn of(store: &Store, path: &str) -> Result<(Lock, Vec<Contender>), Failure> 
     Ok((lock, holders))
 }
 
+/// Whether it still has a claim of that token. Its znode's name may be another's by now, and one that was downgraded has
+/// another znode.
+pub fn is_there(store: &Store, lock: &Lock, holder: &Contender) -> Result<bool, Failure> {
+    if let Some(client) = store.client() {
+        let stat = client.exists(&holder.path).wait()?;
+        if stat.is_some_and(|stat| stat.czxid == holder.token) {
+            return Ok(true);
+        }
+    }
+    Ok(lock.contenders().wait()?.iter().any(|other| other.token == holder.token))
+}
+
 /// Whether it reads what is written into its claim.
 pub fn is_zklock(holder: &Contender) -> bool {
     library_of(holder) == Library::Zklock.name()

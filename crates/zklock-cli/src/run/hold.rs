@@ -69,7 +69,7 @@ pub struct State {
     is_left_behind: bool,
     is_giving_way: bool,
     is_killed: bool,
-    /// The supervisor did not act in time, and was killed.
+    /// The supervisor did not act in time, or has died: there is none for another command.
     pub is_taken_over: bool,
     resumed: u32,
     /// When this process has to be stopped.
@@ -170,6 +170,7 @@ impl Hold<'_> {
                 let is_started = std::mem::replace(&mut self.state.is_started, true);
                 self.take_over();
                 self.state.is_started = is_started;
+                self.state.is_taken_over = true;
                 return Some(self.orphaned());
             }
             Event::Signal(caught) => self.hand_on(caught),

@@ -27,7 +27,7 @@ use zklock::{Store, StoreOptions};
 
 use crate::failure::{FAILED, Failure};
 use crate::look::who::in_short;
-use crate::mark::{Beginning, Mark, MarkedRun, NOT_STARTED};
+use crate::mark::{self, Beginning, Mark, MarkedRun, NOT_STARTED};
 use crate::output::say;
 use crate::supervise::orders::Status;
 use crate::text::rough;
@@ -119,6 +119,8 @@ enum Marked {
     NotWanted,
     Run(MarkedRun),
     RanAlready,
+    /// The lock was lost before.
+    Lost,
 }
 
 impl Run {
@@ -143,6 +145,7 @@ impl Run {
                     self.release(guard);
                     return Ok(Status::Exited(0));
                 }
+                Marked::Lost => return Ok(self.lost_before_the_start()),
             };
             let is_ready = self.make_ready(&guard).and_then(|()| match marked {
                 Some(_) => self.is_worth_beginning(&guard, times),
@@ -154,8 +157,7 @@ impl Run {
                     let _ = marked.end(&guard, NOT_STARTED);
                 }
                 is_ready?;
-                self.tell(format_args!("lost before the command was started"));
-                return Ok(Status::Exited(LOST));
+                return Ok(self.lost_before_the_start());
             }
             let session = store.client().and_then(Client::session);
             let session = session.map_or(0, |session| session.id());
@@ -172,7 +174,7 @@ impl Run {
             };
             let outcome = hold.run(session);
             let (loss, fate, is_started) = (hold.loss(), hold.fate(), hold.is_started());
-            let (asked_to_end, is_taken_over) = (hold.state.asked_to_end, hold.state.is_taken_over);
+            let State { asked_to_end, is_taken_over, .. } = hold.state;
             let is_done = !self.options.restart || asked_to_end.is_some() || is_taken_over;
             let mark_of = |outcome: &str| {
                 if is_started { outcome.to_owned() } else { NOT_STARTED.to_owned() }
@@ -208,7 +210,7 @@ impl Run {
                     self.tell(format_args!("lost: {loss}; {fate}"));
                     if is_taken_over && self.options.restart {
                         self.tell(format_args!(
-                            "not started again: the supervisor did not answer and was killed"
+                            "not started again: the supervisor is gone, or did not answer and was killed"
                         ));
                     }
                     // If it is held yet, it can go; if not, that was said.
@@ -221,6 +223,11 @@ impl Run {
             // The next turn may be waited for as long as the first.
             self.begun = Instant::now();
         }
+    }
+
+    fn lost_before_the_start(&self) -> Status {
+        self.tell(format_args!("lost before the command was started"));
+        Status::Exited(LOST)
     }
 
     fn lock(&self, store: &Store) -> Lock {
@@ -404,10 +411,11 @@ impl Run {
         };
         let counts = |mark: &Mark| !retry_failed || mark.has_succeeded();
         let acl = self.options.acl.as_ref().map_or_else(Acl::open, |acl| acl.0.clone());
-        let begun = MarkedRun::begin(client, guard, path, &self.label(), acl, period, counts)?;
-        Ok(match begun {
-            Beginning::Run(marked) => Marked::Run(marked),
-            Beginning::RanAlready(mark, age) => {
+        let pause = || self.meanwhile(|| std::thread::sleep(mark::PAUSE));
+        let whose = (path.as_str(), &*self.label());
+        match MarkedRun::begin((client, guard), whose, acl, period, counts, pause) {
+            Ok(Beginning::Run(marked)) => Ok(Marked::Run(marked)),
+            Ok(Beginning::RanAlready(mark, age)) => {
                 if !quiet {
                     say(format_args!(
                         "{path}: not run: {} pid {} ({}) has run it {} ago; next in {}",
@@ -418,9 +426,11 @@ impl Run {
                         rough(period.saturating_sub(age))
                     ));
                 }
-                Marked::RanAlready
+                Ok(Marked::RanAlready)
             }
-        })
+            Err(Stop::Failure(_)) if guard.is_lost() => Ok(Marked::Lost),
+            Err(stop) => Err(stop),
+        }
     }
 
     /// Nothing of the command is alive.

@@ -194,6 +194,8 @@ Limits:
   - Processes that others start for the command: by systemd-run, at or docker.
   - A command that runs as another user, such as with sudo, unless zklock runs
     as root.
+  - Without a control group: a command that never stops starting processes, on a
+    machine too busy to find them all in time.
   - Processes of the command if zklock and the supervisor are killed at the
     same time, or one is stopped and then the other killed. With systemd, set
     KillMode=mixed.

@@ -6,7 +6,7 @@ use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getpid, getsid, setrlimit};
 
 use crate::interrupts::ignored;
 
@@ -65,7 +65,9 @@ impl Signals {
         let _reading = self.reading.lock();
         while let Ok(Some(info)) = self.fd.read_signal() {
             if let Ok(signal) = i32::try_from(info.ssi_signo) {
-                let is_of_terminal = info.ssi_code == BY_KERNEL;
+                // If its terminal goes away, the leader of a session hears of that alone.
+                let is_for_leader = signal == Signal::SIGHUP as i32 && getsid(None) == Ok(getpid());
+                let is_of_terminal = info.ssi_code == BY_KERNEL && !is_for_leader;
                 hand_on(Caught { signal, is_of_terminal });
             }
         }

@@ -70,7 +70,9 @@ impl Supervised {
         }
         supervisor.arg("--").args(command);
         // What a terminal sends to the group of this process is not for it.
-        let child = supervisor.stdin(theirs).process_group(0).spawn()?;
+        let child = supervisor.stdin(theirs).process_group(0).spawn().inspect_err(|_| {
+            cgroup.iter().for_each(Cgroup::remove);
+        })?;
         // It has the other end of the socket.
         drop(supervisor);
         let socket = Arc::new(socket);

@@ -321,6 +321,21 @@ fn zklock_does_what_a_frozen_supervisor_does_not_do() {
 }
 
 #[test]
+fn a_lock_that_is_lost_with_the_supervisor_is_not_taken_again_without_one() {
+    let restart = |args: &[&str]| {
+        let (run, rest) = args.split_first().unwrap();
+        start(&[&[*run, "--restart"], rest].concat())
+    };
+    let scene = Scene::begin_by("$LINES", restart);
+    let second = scene.second();
+    scene.first.freeze();
+    kill_process(scene.supervisor(), Signal::KILL).unwrap();
+    eventually("the second runs", || scene.count("second") > 0);
+    scene.first.thaw();
+    assert_eq!(scene.expect_handover(second), LOST);
+}
+
+#[test]
 fn a_killed_server_ends_the_command_and_the_second_runs_on_the_next() {
     for _ in 0..rounds() {
         let scene = Scene::begin("$LINES");

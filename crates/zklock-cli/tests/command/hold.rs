@@ -105,6 +105,19 @@ fn a_lock_that_is_not_to_be_had_in_time_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_lock_without_a_server_is_not_waited_for_longer_than_wanted() {
+    for (args, ends) in [(&["--wait", "100ms"][..], false), (&["--wait", "1h"], true), (&[], true)]
+    {
+        let servers = ["hold", "--hosts", "127.0.0.1:1", "--connect-timeout", "1h", "/a"];
+        let mut child = zklock(&[&servers, args].concat()).stdin(Stdio::piped()).spawn().unwrap();
+        let input = child.stdin.take();
+        let waiting = Running(child);
+        let _input = input.filter(|_| !ends);
+        assert_eq!(waiting.end().code(), Some(1), "{args:?}");
+    }
+}
+
+#[test]
 fn a_lock_whose_token_could_not_be_written_is_released_at_once() {
     let bench = Bench::shared();
     let args = ["hold", "--hosts", &bench.server.hosts(), &bench.path];

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use test_support::{Bench, TIMEOUT};
-use zklock::GuardState;
+use test_support::{Bench, LONGEST_SESSION, TIMEOUT, options};
+use zklock::{Access, GuardState};
 use zklock_testing::wire::CreateMode;
 use zklock_testing::{Ensemble, Server, eventually};
 
@@ -58,6 +58,23 @@ fn a_holder_that_is_stuck_is_robbed_only_by_force() {
     assert_eq!(code, Some(0), "{err}");
     assert!(out.contains("may not know") && !bench.exists(&kazoo.path), "{out}");
     assert!(finish(&order).1.contains("nobody holds it"));
+}
+
+#[test]
+fn a_hold_that_was_downgraded_is_waited_for_and_broken_as_any_other() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let patient = options().session_timeout(LONGEST_SESSION);
+    let client = patient.connect(&bench.proxy.hosts()).wait().unwrap();
+    let guard = client.read_write(&bench.path).write().acquire().wait().unwrap();
+    guard.downgrade(Access::Read).wait().unwrap();
+    let ask = finish(&["ask", "--hosts", &hosts, "--wait", "300ms", &bench.path]);
+    assert_eq!(ask.0, Some(1), "{ask:?}");
+    bench.proxy.cut();
+    let by_force = ["break", "--hosts", &hosts, "--yes", "--force", "--wait", "300ms"];
+    let broken = finish(&[&by_force[..], &[&bench.path]].concat());
+    assert_eq!(broken.0, Some(0), "{broken:?}");
+    bench.expect_empty();
 }
 
 #[test]

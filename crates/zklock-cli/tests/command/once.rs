@@ -2,12 +2,13 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use test_support::{Bench, shared};
+use rustix::process::Signal;
+use test_support::{Bench, TIMEOUT, shared};
 use zklock::zookeeper::CreateMode;
 use zklock_testing::wire::Op;
 use zklock_testing::{Action, Rule, eventually};
 
-use super::program::{finish, start};
+use super::program::{as_shells, finish, start};
 
 fn zklock(command: &str, args: &[&str]) -> (Option<i32>, String, String) {
     let hosts = shared().hosts();
@@ -121,6 +122,27 @@ fn a_mark_whose_reply_was_lost_is_known_again() {
     let (code, out, err) = finish(&args);
     assert_eq!((code, out.as_str()), (Some(0), "ran\n"), "{err}");
     assert_eq!(loss.hits(), 1);
+}
+
+#[test]
+fn who_waits_for_the_fate_of_a_mark_hears_signals_and_of_the_loss_of_the_lock() {
+    for signal in [Some(Signal::TERM), None] {
+        let bench = Bench::shared();
+        let made = bench.lock(&bench.direct()).acquire().wait().unwrap();
+        made.release().wait().unwrap();
+        let mark = bench.proxy.hold(Rule::request(Op::Multi).containing(Op::SetData).once());
+        let hosts = bench.proxy.hosts();
+        let session = if signal.is_some() { "60s" } else { "4s" };
+        let args = ["run", "--hosts", &hosts, "--session-timeout", session, "--once-per", "20h"];
+        let running = start(&[&args[..], &[&bench.path, "--", "echo", "ran"]].concat());
+        mark.wait_reached(TIMEOUT).unwrap();
+        bench.proxy.cut();
+        if let Some(signal) = signal {
+            running.signal(signal);
+        }
+        let expected = signal.map_or(124, |signal| 128 + signal.as_raw());
+        assert_eq!(as_shells(running.end()), Some(expected));
+    }
 }
 
 #[test]

@@ -42,21 +42,24 @@ fn a_job_that_is_stopped_and_soon_continued_goes_on() {
     assert_eq!(as_shells(first.end()), Some(128 + 15));
 }
 
+/// zklock leads its session, and is in the foreground.
+fn in_a_terminal_of_its_own(args: &[&str]) -> Running {
+    let quoted: Vec<String> =
+        args.iter().map(|arg| format!("'{}'", arg.replace('\'', r"'\''"))).collect();
+    let line = format!("exec '{}' {}", env!("CARGO_BIN_EXE_zklock"), quoted.join(" "));
+    let mut command = unhindered("script");
+    command.args(["-qec", &line, "/dev/null"]).env("SHELL", "/bin/sh");
+    Running(command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("util-linux"))
+}
+
 #[test]
 fn ctrl_z_on_a_terminal_stops_the_job_and_does_not_keep_its_command_alive() {
     for _ in 0..rounds() {
         let mut keys = None;
         let scene = Scene::begin_by("$LINES", |args| {
-            // A terminal of its own, in whose foreground zklock is.
-            let quoted: Vec<String> =
-                args.iter().map(|arg| format!("'{}'", arg.replace('\'', r"'\''"))).collect();
-            let line = format!("exec '{}' {}", env!("CARGO_BIN_EXE_zklock"), quoted.join(" "));
-            let mut command = unhindered("script");
-            command.args(["-qec", &line, "/dev/null"]).env("SHELL", "/bin/sh");
-            let mut child =
-                command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("util-linux");
-            keys = child.stdin.take();
-            Running(child)
+            let mut running = in_a_terminal_of_its_own(args);
+            keys = running.0.stdin.take();
+            running
         });
         let second = scene.second();
         let mut keys = keys.expect("a keyboard");
@@ -68,6 +71,15 @@ fn ctrl_z_on_a_terminal_stops_the_job_and_does_not_keep_its_command_alive() {
         first.signal(Signal::KILL);
         scene.expect_handover(second);
     }
+}
+
+#[test]
+fn the_end_of_its_terminal_ends_the_command_of_a_session_leader() {
+    let scene = Scene::begin_by("$LINES", in_a_terminal_of_its_own);
+    let second = scene.second();
+    // The other end of the terminal, as a connection of ssh that is lost.
+    scene.first.signal(Signal::KILL);
+    scene.expect_handover(second);
 }
 
 #[test]

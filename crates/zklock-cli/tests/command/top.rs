@@ -82,6 +82,9 @@ fn locks_are_shown_in_the_order_that_was_asked_for_with_the_queue_of_one() {
     let single = single.acquire().wait().unwrap();
     let other = bench.direct();
     let waiting = acquire_in_background(&other.lock("/locks/c").label("the second"));
+    // So the lock with a queue is the first one that `top` shows, and the one selected.
+    let claims = || bench.ask(|raw| raw.children("/locks/c")).unwrap().len();
+    eventually("the second waits", || claims() == 2);
 
     let screen = Screen::of(&format!("--hosts {} /locks", bench.server.hosts()));
     screen.expect("3 held  1 waiting");
