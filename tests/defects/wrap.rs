@@ -225,7 +225,7 @@ fn take_turns(clients: &[Client], lock: impl Fn(usize, &Client) -> Lock + Sync) 
         for (number, client) in clients.iter().enumerate() {
             let lock = &lock;
             scope.spawn(move || {
-                for turn in 0..scaled(30, 800) {
+                for turn in 0..scaled(30, 200) {
                     let acquire = lock(number + turn, client).acquire().within(TIMEOUT);
                     acquire.wait().unwrap().release().wait().unwrap();
                 }
@@ -252,7 +252,7 @@ fn nobody_is_stuck_at_the_end_of_the_counter() {
     thread::scope(|scope| {
         for client in &clients {
             scope.spawn(move || {
-                for _ in 0..scaled(30, 800) {
+                for _ in 0..scaled(30, 200) {
                     let locks = ["/multi", "/multi-too"].map(|path| client.lock(path));
                     let acquire = MultiLock::new(locks).acquire().within(TIMEOUT);
                     acquire.wait().unwrap().release().wait().unwrap();
