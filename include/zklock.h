@@ -429,13 +429,13 @@ typedef struct {
      */
     size_t max_request;
     /**
-     * TLS, at the servers' secureClientPort: the PEM file with the authorities of their certificates. NULL: no TLS. It
-     * needs `tls_cert` and `tls_key`. The linked C client must be built with TLS (zookeeper_init_ssl); most are not,
+     * TLS, at the servers' secureClientPort: the PEM file with the authorities of their certificates, and with their
+     * revocation lists if you have any. NULL: no TLS. The linked C client must be built with TLS (zookeeper_init_ssl); most are not,
      * and connecting fails with ZBADARGUMENTS. This and the following fields are not for `zkl_client_adopt`.
      */
     const char *tls_ca;
     /**
-     * TLS: the file with the client's own certificate.
+     * TLS: the file with the client's own certificate. NULL: none, if the linked C client is compiled by zklock.
      */
     const char *tls_cert;
     /**
@@ -2078,9 +2078,10 @@ int zkl_group_members(const zkl_group *group,
 
 /**
  * Watches the members. zklock calls `changed` with them, now and at each change: a list, which the program frees.
- * Members that come and go between two calls are left out, as are members that only moved to another session. The next
- * call comes after the previous one has returned. It costs one watch, one listing for each change, and one read for
- * each new member.
+ * Members that come and go between two calls are left out. A member that joined again in another session is a change
+ * only if its place has changed. The next call comes after the previous one has returned. It costs one watch, one
+ * listing for each change, and one read for each new member; if one came and went between two looks, one read for each
+ * member.
  *
  * Thread, connection loss, end, `finalizer`, `*watch`, codes and fork: as zkl_election_observe.
  */

@@ -64,6 +64,7 @@
 //! - `postgres`: locks in a database of PostgreSQL. `mysql`: of MariaDB or MySQL.
 //! - `redis`: locks on a server of Redis.
 //! - `sqlite`: locks in a database file, for the processes of one machine. SQLite is compiled in.
+//! - `metrics`: counts and times for the program's recorder of the crate `metrics` (`docs/operating.md` names them).
 //! - `raw`: `Client::with_zhandle`, and the bindings of the C client as `zookeeper_sys`. It ties a program to the
 //!   version of those bindings.
 //! - `serde`: `Serialize` and `Deserialize` for reported values, such as [`Contender`], [`GuardState`],
@@ -86,6 +87,7 @@ mod leased;
 mod local;
 mod lock;
 mod logging;
+mod measures;
 mod panics;
 mod path;
 mod process;

@@ -17,21 +17,33 @@ use crate::secret::Secret;
 #[must_use]
 pub struct Tls {
     pub(crate) ca: PathBuf,
-    pub(crate) cert: PathBuf,
-    pub(crate) key: PathBuf,
+    pub(crate) own: Option<Certificate>,
     pub(crate) key_password: Option<Secret>,
     pub(crate) verify_host_name: bool,
 }
 
+/// The client's own: two PEM files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Certificate {
+    pub(crate) cert: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
 impl Tls {
     /// The PEM files with the authorities of the servers' certificates, the client's own certificate (with its
-    /// intermediates), and its key. The C client needs all three: servers ask for a certificate, unless
-    /// `ssl.clientAuth` disables that.
+    /// intermediates), and its key. Servers ask for a certificate, unless their `ssl.clientAuth` is `want` or `none`.
     ///
-    /// The files are read for each connection, so you can replace them while the client works.
+    /// The files are read for each connection, so you can replace them while the client works. If the first one also
+    /// has revocation lists of the authorities (`X509 CRL`), a revoked server is refused.
     pub fn new(ca: impl Into<PathBuf>, cert: impl Into<PathBuf>, key: impl Into<PathBuf>) -> Tls {
-        let (ca, cert, key) = (ca.into(), cert.into(), key.into());
-        Tls { ca, cert, key, key_password: None, verify_host_name: true }
+        let own = Certificate { cert: cert.into(), key: key.into() };
+        Tls { own: Some(own), ..Tls::without_certificate(ca) }
+    }
+
+    /// TLS without a certificate of the client, for servers with `ssl.clientAuth=none` or `want`. The C client must be
+    /// compiled by this project (the features `source` and `tls`).
+    pub fn without_certificate(ca: impl Into<PathBuf>) -> Tls {
+        Tls { ca: ca.into(), own: None, key_password: None, verify_host_name: true }
     }
 
     /// The password of the key.

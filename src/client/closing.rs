@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::ClientInner;
-use crate::error::Result;
-use crate::runtime::Unfinished;
+use crate::error::{Code, Error, Result};
+use crate::retry;
+use crate::runtime::{Timer, Unfinished, now};
 
 impl ClientInner {
     pub(super) fn request_close(&self) {
@@ -47,6 +48,42 @@ impl ClientInner {
                 return Ok(());
             }
             inner.status.wait_for(|status| status.over.clone()).await
+        }
+    }
+
+    /// As [`closed`](ClientInner::closed), for who needs the end of the session.
+    ///
+    /// # Errors
+    /// `CONNECTION_LOSS`: the session may live on, as that of a handle that went back to its program does.
+    pub(crate) async fn closed_for_certain(self: &Arc<Self>) -> Result<()> {
+        let _awaits = Arc::clone(&self.awaits_end);
+        self.closed().await?;
+        if self.given_back.load(Ordering::Acquire) {
+            let why = "the handle went back to its program, and its session goes on";
+            return Err(Error::with_detail("close", "", Code::CONNECTION_LOSS, why));
+        }
+        Ok(())
+    }
+
+    /// Waits for the end of a session of this client, which said that it is over.
+    ///
+    /// # Errors
+    /// `CONNECTION_LOSS`: it may live on.
+    pub(crate) async fn session_gone(self: &Arc<Self>, session: i64) -> Result<()> {
+        let deadline = self.operation_deadline();
+        loop {
+            if self.is_closing() {
+                return self.closed_for_certain().await;
+            }
+            // One that was given up is being ended.
+            if !self.left_behind.lock().iter().any(|left| left.session.id() == session) {
+                return Ok(());
+            }
+            if deadline.is_some_and(|deadline| now() >= deadline) {
+                let why = "no server has confirmed the end of its session";
+                return Err(Error::with_detail("close", "", Code::CONNECTION_LOSS, why));
+            }
+            Timer::after(retry::LATER).await;
         }
     }
 

@@ -25,6 +25,8 @@ const FRAME: usize = 1 << 10;
 /// The number of the only request, and what it asks for.
 const XID: i32 = 1;
 const CLOSE_SESSION: i32 = -11;
+/// A session timeout, which servers raise to their shortest.
+const SHORTEST: Duration = Duration::ZERO;
 
 /// A session that may live on after its handle was closed.
 #[derive(Clone)]
@@ -67,11 +69,17 @@ pub(super) fn end_session(left: &LeftBehind, route: Route<'_>, confirm: bool) ->
     }
 }
 
-/// Whether the servers know a session: what the first says that answers. Blocks.
-pub(super) fn is_known(session: &SessionKey, route: Route<'_>) -> Option<bool> {
-    route.addresses().into_iter().find_map(|(address, name)| {
+/// Whether the servers know a session: what the first says that answers. A handshake takes the session away from the
+/// connection that has it, and sets its timeout, which therefore has to be the session's own. Blocks while that is wanted.
+pub(super) fn is_known(
+    session: &SessionKey,
+    timeout: Duration,
+    route: Route<'_>,
+    is_wanted: &dyn Fn() -> bool,
+) -> Option<bool> {
+    route.addresses().into_iter().take_while(|_| is_wanted()).find_map(|(address, name)| {
         let mut stream = route.connect(address, name).ok()?;
-        shake_hands(&mut *stream, session).ok()
+        shake_hands(&mut *stream, session, timeout).ok()
     })
 }
 
@@ -93,14 +101,14 @@ impl<'a> Route<'a> {
         confirm: bool,
     ) -> io::Result<()> {
         let mut stream = connect()?;
-        if shake_hands(&mut *stream, session)? {
+        if shake_hands(&mut *stream, session, SHORTEST)? {
             return close(&mut *stream);
         }
         // The servers refuse it: it has ended, or its end is proposed and not committed yet. A new session is committed
         // after that.
         if confirm {
             let mut stream = connect()?;
-            if !shake_hands(&mut *stream, &SessionKey::new(0, [0; 16]))? {
+            if !shake_hands(&mut *stream, &SessionKey::new(0, [0; 16]), SHORTEST)? {
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
             // Without a reply it times out soon.
@@ -128,8 +136,12 @@ impl<'a> Route<'a> {
 }
 
 /// Takes up a session, or begins one. Gives whether the servers have accepted it.
-fn shake_hands(stream: &mut dyn Stream, session: &SessionKey) -> io::Result<bool> {
-    stream.write_all(&handshake(session))?;
+fn shake_hands(
+    stream: &mut dyn Stream,
+    session: &SessionKey,
+    timeout: Duration,
+) -> io::Result<bool> {
+    stream.write_all(&handshake(session, timeout))?;
     // The version of the protocol, the timeout, the session.
     let answer = read_frame(stream)?;
     Ok(number(&answer, 8).map(i64::from_be_bytes)? != 0)
@@ -152,19 +164,18 @@ fn close(stream: &mut dyn Stream) -> io::Result<()> {
 }
 
 /// A handshake: for a session, of a client that has seen no transaction that a server would have to know.
-fn handshake(session: &SessionKey) -> Vec<u8> {
+fn handshake(session: &SessionKey, timeout: Duration) -> Vec<u8> {
     const LENGTH: i32 = 45;
     const PROTOCOL: i32 = 0;
     const LAST_SEEN: i64 = 0;
-    // Servers raise it to their smallest.
-    const TIMEOUT: i32 = 0;
     const READ_ONLY: u8 = 0;
     let password = session.password();
+    let timeout = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
     [
         &LENGTH.to_be_bytes()[..],
         &PROTOCOL.to_be_bytes(),
         &LAST_SEEN.to_be_bytes(),
-        &TIMEOUT.to_be_bytes(),
+        &timeout.to_be_bytes(),
         &session.id().to_be_bytes(),
         &(password.len() as i32).to_be_bytes(),
         &password,
@@ -186,4 +197,33 @@ fn read_frame(stream: &mut dyn Stream) -> io::Result<Vec<u8>> {
 fn number<const N: usize>(frame: &[u8], at: usize) -> io::Result<[u8; N]> {
     let bytes = frame.get(at..at + N).and_then(|bytes| bytes.try_into().ok());
     bytes.ok_or_else(|| io::ErrorKind::InvalidData.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use zklock_testing::wire::{CreateMode, RawClient};
+    use zklock_testing::{Server, eventually};
+
+    use super::*;
+
+    #[test]
+    fn a_session_that_was_asked_for_lives_on_for_its_own_timeout() {
+        const LONG: Duration = Duration::from_secs(600);
+        let tick = Duration::from_millis(100);
+        let server = Server::builder().tick_time(tick).max_session_timeout(LONG).start().unwrap();
+        let hosts = [server.addr().to_string()];
+        let route = Route { hosts: &hosts, tls: None, deadline: None };
+        let known = RawClient::connect(server.addr(), LONG).unwrap();
+        let session = SessionKey::new(known.session_id(), known.password());
+        assert_eq!(is_known(&session, LONG, route, &|| false), None);
+        assert_eq!(is_known(&session, LONG, route, &|| true), Some(true));
+        // One that was begun later, and has the servers' shortest timeout, ends.
+        let mut short = RawClient::connect(server.addr(), SHORTEST).unwrap();
+        short.create_with("/short", b"", CreateMode::Ephemeral).unwrap();
+        let mut witness = RawClient::connect(server.addr(), LONG).unwrap();
+        eventually("the short one ends", || witness.exists("/short").unwrap().is_none());
+        assert_eq!(is_known(&session, LONG, route, &|| true), Some(true));
+        let unknown = SessionKey::new(session.id() + 1, session.password());
+        assert_eq!(is_known(&unknown, LONG, route, &|| true), Some(false));
+    }
 }

@@ -21,6 +21,7 @@ use super::status::Status;
 use super::{Duties, Link, TrustedSession};
 use crate::error::{Code, Error, Result};
 use crate::logging::log;
+use crate::measures;
 use crate::panics::catch_panic_of;
 use crate::process::{Process, inherited};
 use crate::raw::Credentials;
@@ -56,6 +57,8 @@ pub(crate) struct ClientInner {
     history: Arc<History>,
     /// Earlier sessions that may live on.
     pub(super) left_behind: Mutex<Vec<LeftBehind>>,
+    /// Whether a handle of the program's went back to it with a session that goes on.
+    pub(super) given_back: AtomicBool,
 }
 
 impl ClientInner {
@@ -79,6 +82,7 @@ impl ClientInner {
             duties: Arc::default(),
             history: Arc::default(),
             left_behind: Mutex::default(),
+            given_back: AtomicBool::new(false),
             options: Arc::new(options),
         }
     }
@@ -291,8 +295,9 @@ impl LinkOwner for ClientInner {
     /// creator would mean ours alone.
     fn gives_identities(&self) -> bool {
         let options = &self.options;
+        let has_certificate = options.tls.as_ref().is_some_and(|tls| tls.own.is_some());
         let is_known =
-            options.tls.is_none() || options.sasl.is_some() || !options.credentials.is_empty();
+            !has_certificate || options.sasl.is_some() || !options.credentials.is_empty();
         options.announces_releases && is_known && !self.identity_refused.load(Ordering::Acquire)
     }
 
@@ -317,6 +322,7 @@ impl LinkOwner for ClientInner {
         // Outside the lock: a subscriber that blocks must not hold up those who look at the state.
         if let Some((before, state)) = news {
             let session = link.session();
+            measures::count("zklock_session_states_total", "state", state.name());
             log!(DEBUG, ?before, ?state, ?session, "session");
         }
     }

@@ -269,15 +269,18 @@ impl Link {
         }
     }
 
-    /// Closes the handle, and answers everything that waits, watches with `code`. Gives the session if
-    /// `zookeeper_close` may have left it open. Blocks.
-    pub(super) fn close(&self, code: Code) -> Option<LeftBehind> {
-        let is_over = self.is_adopted() || self.handle_state() == Some(HandleState::EXPIRED);
-        let session = self.session().filter(|_| !is_over);
+    /// The session, if it may live on after the handle is closed.
+    pub(super) fn leaves_behind(&self) -> Option<LeftBehind> {
+        let is_over = self.handle_state() == Some(HandleState::EXPIRED);
+        let session = self.session().filter(|_| !is_over)?;
         let (server, timeout) = (self.handle.server(), self.session_timeout());
+        Some(LeftBehind { session, server, timeout })
+    }
+
+    /// Closes the handle, and answers everything that waits, watches with `code`. Blocks.
+    pub(super) fn close(&self, code: Code) {
         self.handle.close();
         self.watches.close(code);
         self.unconfirmed.end(code);
-        session.map(|session| LeftBehind { session, server, timeout })
     }
 }

@@ -144,11 +144,16 @@ impl Hosts {
         serving.into_iter().filter_map(|host| resolve(host).ok()).flatten().collect()
     }
 
-    /// Whether the servers know a session, if one answers soon. Blocks.
-    pub(super) fn know(&self, session: &SessionKey) -> Option<bool> {
+    /// Whether the servers know a session with that timeout, if one answers soon. Blocks while that is wanted.
+    pub(super) fn know(
+        &self,
+        session: &SessionKey,
+        timeout: Duration,
+        is_wanted: &dyn Fn() -> bool,
+    ) -> Option<bool> {
         let deadline = now().checked_add(KNOW);
         let route = Route { hosts: &self.hosts, tls: self.tls.as_ref(), deadline };
-        farewell::is_known(session, route)
+        farewell::is_known(session, timeout, route, is_wanted)
     }
 
     /// Ends a session: see [`farewell::end_session`].
@@ -251,7 +256,7 @@ fn ask_each(
             Ok(stream) => {
                 note(Finding::Silent);
                 match secure::dial(stream, name, tls) {
-                    Ok(stream) => question(stream),
+                    Ok(stream) => question(stream, tls),
                     Err(NoTls::Silent) => Finding::Silent,
                     Err(NoTls::Because(why)) => Finding::NoTls(why),
                 }
@@ -286,7 +291,7 @@ fn answers_tls(mut stream: TcpStream) -> bool {
     read.is_ok() && matches!(answer, [0x15 | 0x16, 3])
 }
 
-fn question(mut stream: Box<dyn Stream>) -> Finding {
+fn question(mut stream: Box<dyn Stream>, tls: Option<&Tls>) -> Finding {
     let mut answer = [0; ANSWER];
     let read = stream.write_all(b"srvr").and_then(|()| stream.read(&mut answer));
     let is_silence = |error: &io::Error| {
@@ -294,7 +299,7 @@ fn question(mut stream: Box<dyn Stream>) -> Finding {
     };
     match read {
         Err(error) if is_silence(&error) => Finding::Silent,
-        Err(error) => secure::alert(&error).map_or(Finding::Closes, Finding::NoTls),
+        Err(error) => secure::alert(&error, tls).map_or(Finding::Closes, Finding::NoTls),
         Ok(0) => Finding::Closes,
         Ok(read) => {
             let answer = String::from_utf8_lossy(&answer[..read]);

@@ -26,6 +26,11 @@ pub(super) fn check(tls: Option<&Tls>, sasl: Option<&Sasl>) -> Result<(), String
                      verify_host_name(false)"
                 ));
             }
+            Secured::Library if tls.own.is_none() => {
+                return Err(format!(
+                    "the C client that is linked needs a certificate and key for TLS: {REMEDY}"
+                ));
+            }
             Secured::Library if sasl.is_some() => {
                 return Err(format!(
                     "the C client that is linked can't have both TLS and SASL: {REMEDY}"
@@ -90,11 +95,17 @@ mod with_openssl {
 
     use openssl::error::ErrorStack;
     use openssl::pkey::PKey;
-    use openssl::ssl::{HandshakeError, Ssl, SslContext, SslMethod, SslVerifyMode};
+    use openssl::ssl::{
+        HandshakeError, Ssl, SslContext, SslContextBuilder, SslMethod, SslVerifyMode,
+    };
     use openssl::x509::X509VerifyResult;
+    use openssl::x509::verify::X509VerifyFlags;
 
     use super::{NoTls, Stream};
-    use crate::tls::Tls;
+    use crate::tls::{Certificate, Tls};
+
+    /// What each revocation list begins with.
+    const REVOCATIONS: &[u8] = b"-----BEGIN X509 CRL-----";
 
     /// Whether the files can be used, as the C client will use them.
     pub(super) fn check_files(tls: &Tls) -> Result<(), String> {
@@ -108,24 +119,43 @@ mod with_openssl {
         reason.to_owned()
     }
 
+    fn of(file: &Path, what: &str, error: &ErrorStack) -> String {
+        format!("{}: {what}: {}", file.display(), first(error))
+    }
+
+    fn read(file: &Path) -> Result<Vec<u8>, String> {
+        fs::read(file).map_err(|error| format!("{}: {error}", file.display()))
+    }
+
     fn context(tls: &Tls) -> Result<SslContext, String> {
-        let of = |file: &Path, what: &str, error: &ErrorStack| {
-            format!("{}: {what}: {}", file.display(), first(error))
-        };
-        let read =
-            |file: &Path| fs::read(file).map_err(|error| format!("{}: {error}", file.display()));
         let general = |error: ErrorStack| format!("OpenSSL: {}", first(&error));
         let mut context = SslContext::builder(SslMethod::tls_client()).map_err(general)?;
         context.set_verify(SslVerifyMode::PEER);
-        read(&tls.ca)?;
+        let authorities = read(&tls.ca)?;
         context
             .set_ca_file(&tls.ca)
             .map_err(|error| of(&tls.ca, "no certificate of an authority in PEM form", &error))?;
-        read(&tls.cert)?;
+        if authorities.windows(REVOCATIONS.len()).any(|part| part == REVOCATIONS) {
+            let flags = X509VerifyFlags::CRL_CHECK;
+            context.verify_param_mut().set_flags(flags).map_err(general)?;
+        }
+        if let Some(own) = &tls.own {
+            identify(&mut context, own, tls)?;
+        }
+        Ok(context.build())
+    }
+
+    /// With the client's own certificate.
+    fn identify(
+        context: &mut SslContextBuilder,
+        own: &Certificate,
+        tls: &Tls,
+    ) -> Result<(), String> {
+        read(&own.cert)?;
         context
-            .set_certificate_chain_file(&tls.cert)
-            .map_err(|error| of(&tls.cert, "no certificate in PEM form", &error))?;
-        let key = read(&tls.key)?;
+            .set_certificate_chain_file(&own.cert)
+            .map_err(|error| of(&own.cert, "no certificate in PEM form", &error))?;
+        let key = read(&own.key)?;
         let password = tls.key_password.as_ref().map(|password| password.read()).transpose()?;
         let what = if password.is_some() {
             "no key in PEM form, or not with this password"
@@ -138,12 +168,11 @@ mod with_openssl {
             buffer[..length].copy_from_slice(&password[..length]);
             Ok(length)
         })
-        .map_err(|error| of(&tls.key, what, &error))?;
+        .map_err(|error| of(&own.key, what, &error))?;
         context.set_private_key(&key).and_then(|()| context.check_private_key()).map_err(|_| {
-            let (key, cert) = (tls.key.display(), tls.cert.display());
+            let (key, cert) = (own.key.display(), own.cert.display());
             format!("{key}: not the key of the certificate in {cert}")
-        })?;
-        Ok(context.build())
+        })
     }
 
     pub(super) fn by_tls(
@@ -169,7 +198,7 @@ mod with_openssl {
                 HandshakeError::Failure(failed) => {
                     let verified = failed.ssl().verify_result();
                     NoTls::Because(if verified == X509VerifyResult::OK {
-                        refused(failed.error().ssl_error())
+                        refused(failed.error().ssl_error(), tls)
                     } else {
                         unverified(verified, tls)
                     })
@@ -182,6 +211,8 @@ mod with_openssl {
         // The numbers of X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH.
         match why.as_raw() {
             62 | 64 => "its certificate is for another host name".to_owned(),
+            // X509_V_ERR_CERT_REVOKED.
+            23 => format!("its certificate is revoked, by a list in {}", tls.ca.display()),
             _ => format!(
                 "its certificate is none that {} vouches for ({})",
                 tls.ca.display(),
@@ -190,8 +221,11 @@ mod with_openssl {
         }
     }
 
-    fn refused(error: Option<&ErrorStack>) -> String {
+    fn refused(error: Option<&ErrorStack>, tls: &Tls) -> String {
         match error.filter(|stack| !stack.errors().is_empty()).map(first) {
+            Some(why) if why.contains("alert") && tls.own.is_none() => {
+                format!("it asks for a certificate, or refuses all of TLS ({why})")
+            }
             Some(why) if why.contains("alert") => {
                 format!("it refuses our certificate, or all of TLS ({why})")
             }
@@ -206,9 +240,13 @@ mod with_openssl {
 }
 
 /// The TLS alert in an error from asking a host, if there is one.
-pub(super) fn alert(error: &std::io::Error) -> Option<String> {
+pub(super) fn alert(error: &std::io::Error, tls: Option<&Tls>) -> Option<String> {
     let why = error.get_ref().map(ToString::to_string)?;
-    why.contains("alert").then(|| format!("it refuses our certificate ({})", last_part(&why)))
+    let what = match tls.and_then(|tls| tls.own.as_ref()) {
+        Some(_) => "refuses our certificate",
+        None => "asks for a certificate",
+    };
+    why.contains("alert").then(|| format!("it {what} ({})", last_part(&why)))
 }
 
 /// The reason alone: OpenSSL's texts are long, and end with it.

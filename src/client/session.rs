@@ -110,8 +110,9 @@ impl Drop for End {
         catch_panic(|| self.inner.fail(failure));
         let (inner, tasks) = (Arc::clone(&self.inner), Arc::clone(&self.tasks));
         offload::run(move || {
-            let link = inner.status().link;
-            let left = link.and_then(|link| catch_panic(|| link.close(Code::CLOSING)).flatten());
+            if let Some(link) = inner.status().link {
+                catch_panic(|| close(&inner, &link, Code::CLOSING));
+            }
             catch_panic(|| inner.set_link(None));
             // Everything that tasks were waiting for has been answered now: let them end.
             for _ in 0..LAST_TASKS {
@@ -120,24 +121,36 @@ impl Drop for End {
                 }
             }
             drop(tasks);
-            // Earlier sessions with an unconfirmed end may still exist.
-            let earlier = std::mem::take(&mut *inner.left_behind.lock());
-            let ends = left.iter().chain(&earlier).map(|left| end_session(&inner, left));
+            // Earlier sessions with an unconfirmed end may still exist, too.
+            let left = std::mem::take(&mut *inner.left_behind.lock());
+            let deadline = inner.operation_deadline();
+            let ends = left.iter().rev().map(|left| end_session(&inner, left, deadline));
             inner.set_over(ends.fold(Ok(()), Result::and));
         });
     }
 }
 
-/// Makes sure that the session of a closed handle has ended. Blocks, up to the operation timeout: if nobody waits for
-/// it, no longer than the session lives on by itself.
+/// Closes the handle, and notes the session if that leaves it open: before anybody hears of it. Blocks.
+fn close(inner: &ClientInner, link: &Link, code: Code) -> Option<LeftBehind> {
+    let mut left = link.leaves_behind();
+    if link.is_adopted() {
+        inner.given_back.store(left.take().is_some(), Ordering::Release);
+    }
+    inner.left_behind.lock().extend(left.clone());
+    link.close(code);
+    left
+}
+
+/// Makes sure that the session of a closed handle has ended. Blocks, up to the deadline: if nobody waits for it, no longer
+/// than the session lives on by itself.
 ///
 /// # Errors
 /// `CONNECTION_LOSS`: no server has confirmed it.
-fn end_session(inner: &ClientInner, left: &LeftBehind) -> Result<()> {
+fn end_session(inner: &ClientInner, left: &LeftBehind, deadline: Option<Instant>) -> Result<()> {
     let confirm = inner.is_end_awaited();
     let lives_on = left.timeout.filter(|_| !confirm);
     let its_end = lives_on.and_then(|timeout| now().checked_add(timeout));
-    let deadline = inner.operation_deadline().into_iter().chain(its_end).min();
+    let deadline = deadline.into_iter().chain(its_end).min();
     if !handles::has_a_network() || inner.hosts().end_session(left, deadline, confirm) {
         return Ok(());
     }
@@ -293,7 +306,7 @@ impl Session {
     /// transactions than the server has, and the C client retries for ever. So once the session timeout has passed, this
     /// asks the servers for the session in a handshake that claims to have seen no transaction. Either they do not know the
     /// session, or they know it and it has not connected for another session timeout.
-    async fn is_refused(&mut self, link: &Link) -> bool {
+    async fn is_refused(&mut self, link: &Arc<Link>) -> bool {
         let Some((session, timeout)) = link.session().zip(link.session_timeout()) else {
             return false;
         };
@@ -303,13 +316,23 @@ impl Session {
         }
         self.ask_servers = asked + ASK_AGAIN;
         let inner = Arc::clone(&self.inner);
-        let known = self.helped(move || inner.hosts().know(&session));
-        // Names may take long to resolve.
-        let closing = async {
-            self.closing().await;
-            None
+        let is_wanted = {
+            let (inner, link) = (Arc::clone(&self.inner), Arc::clone(link));
+            move || !inner.is_closing() && link.handle_state() != Some(HandleState::CONNECTED)
         };
-        match or(known, closing).await.flatten() {
+        let goes_on = is_wanted.clone();
+        let known = self.helped(move || inner.hosts().know(&session, timeout, &goes_on));
+        // Names may take long to resolve, and a session that is back needs heartbeats.
+        let given_up = async {
+            loop {
+                let news = self.inner.wakeup();
+                if !is_wanted() {
+                    return None;
+                }
+                news.await;
+            }
+        };
+        match or(known, given_up).await.flatten() {
             Some(false) => true,
             Some(true) => asked - *self.known_since.get_or_insert(asked) > timeout,
             None => false,
@@ -424,11 +447,11 @@ impl Session {
     /// Closes the handle; its session ends in the background.
     async fn close(&self, link: &Arc<Link>, code: Code) {
         let link = Arc::clone(link);
-        if let Some(left) = self.helped(move || link.close(code)).await.flatten() {
+        let inner = Arc::clone(&self.inner);
+        if let Some(left) = self.helped(move || close(&inner, &link, code)).await.flatten() {
             let (inner, unfinished) = (Arc::clone(&self.inner), Unfinished::begin());
-            inner.left_behind.lock().push(left.clone());
             offload::run(move || {
-                if end_session(&inner, &left).is_ok() {
+                if end_session(&inner, &left, inner.operation_deadline()).is_ok() {
                     inner.left_behind.lock().retain(|other| other.session != left.session);
                 }
                 drop(unfinished);

@@ -16,3 +16,16 @@ pub enum SessionState {
     /// The client is closed, or cannot continue (credentials refused).
     Closed,
 }
+
+impl SessionState {
+    /// As metrics name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            SessionState::Connecting => "connecting",
+            SessionState::Connected => "connected",
+            SessionState::Suspended => "suspended",
+            SessionState::Lost => "lost",
+            SessionState::Closed => "closed",
+        }
+    }
+}

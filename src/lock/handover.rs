@@ -75,11 +75,19 @@ impl Handover {
 
     /// Whether the holder is not to lead: because another is chosen, or because it does not hold any more.
     async fn is_for_another(&self, guard: &Guard) -> Result<bool, LockError> {
-        let is_for_another = match self.chosen().await? {
-            Some(chosen) if chosen != guard.fencing_token() => self.is_there(chosen).await?,
-            _ => false,
+        let asked = async {
+            let is_for_another = match self.chosen().await? {
+                Some(chosen) if chosen != guard.fencing_token() => self.is_there(chosen).await?,
+                _ => false,
+            };
+            Ok(is_for_another || guard.is_lost())
         };
-        Ok(is_for_another || guard.is_lost())
+        // Servers may be away for long.
+        let lost = async {
+            guard.lost().await;
+            Ok(true)
+        };
+        futures_lite::future::or(asked, lost).await
     }
 
     async fn chosen(&self) -> Result<Option<i64>, LockError> {

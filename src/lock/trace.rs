@@ -1,4 +1,5 @@
-//! One acquire, and the hold that it leads to, in the log and the spans of `tracing`. Their names and fields are stable.
+//! One acquire, and the hold that it leads to: in the log and the spans of `tracing`, and in metrics. All names and
+//! fields are stable.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -9,6 +10,7 @@ use tracing::field::{Empty, debug};
 use super::error::LockError;
 use super::loss::LostReason;
 use super::strategy::Strategy;
+use crate::measures::{self, Counted, Outcome};
 use crate::runtime::now;
 use crate::spans::{Span, log_in};
 
@@ -20,6 +22,8 @@ const FAILED: &str = "failed";
 pub(crate) struct AcquireTrace {
     pub(crate) started: Instant,
     span: Span,
+    outcome: Outcome,
+    _waiting: Counted,
 }
 
 /// A hold, until it ends.
@@ -29,6 +33,7 @@ pub(crate) struct HoldTrace(Mutex<Option<Held>>);
 struct Held {
     since: Instant,
     span: Span,
+    _held: Counted,
 }
 
 impl AcquireTrace {
@@ -40,7 +45,8 @@ impl AcquireTrace {
                 target: "zklock", parent: parent, "acquire", path, strategy, label, outcome = Empty
             )
         });
-        AcquireTrace { started: now(), span }
+        let waiting = Counted::begin("zklock_waiting");
+        AcquireTrace { started: now(), span, outcome: Outcome::default(), _waiting: waiting }
     }
 
     /// Records how it ended. A dropped acquire has no outcome.
@@ -50,9 +56,17 @@ impl AcquireTrace {
         outcome: impl FnOnce(&T) -> &'static str,
     ) {
         let outcome = result.as_ref().map_or(FAILED, outcome);
+        self.outcome.is(outcome);
         self.span.record(move |span| {
             span.record("outcome", outcome);
         });
+    }
+}
+
+impl Drop for AcquireTrace {
+    fn drop(&mut self) {
+        let waited = now().saturating_duration_since(self.started);
+        measures::time("zklock_acquire_seconds", "outcome", self.outcome.or_cancelled(), waited);
     }
 }
 
@@ -68,13 +82,20 @@ impl HoldTrace {
         });
         let path = Arc::clone(path);
         log_in!(acquire.span, DEBUG, path = &*path, token, ?waited, "acquired");
-        *self.0.lock() = Some(Held { since, span });
+        *self.0.lock() = Some(Held { since, span, _held: Counted::begin("zklock_held") });
     }
 
     /// The hold of that claim, its path and token, is over. A second call does nothing.
     pub(crate) fn end(&self, claim: impl FnOnce() -> (Arc<str>, i64), reason: LostReason) {
-        let Some(Held { since, span }) = self.0.lock().take() else { return };
+        let Some(Held { since, span, .. }) = self.0.lock().take() else { return };
         let ((path, token), held) = (claim(), now().saturating_duration_since(since));
+        let end = match reason {
+            LostReason::Released => "released",
+            LostReason::Session => "session",
+            LostReason::Deleted => "deleted",
+            LostReason::Broken => "broken",
+        };
+        measures::time("zklock_hold_seconds", "end", end, held);
         match reason {
             LostReason::Released => log_in!(span, DEBUG, path = &*path, token, ?held, "released"),
             _ => log_in!(span, WARN, path = &*path, token, ?reason, ?held, "lost"),

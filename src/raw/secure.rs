@@ -161,6 +161,7 @@ unsafe fn open_secure(plain: &Plain, config: &Config) -> io::Result<*mut sys::zh
 #[cfg(zklock_tls)]
 struct Files {
     ca: CString,
+    /// Empty where the client has no certificate, as the key.
     cert: CString,
     key: CString,
     /// Empty where there is none: the C client must not ask for it.
@@ -173,13 +174,19 @@ struct Files {
 impl Files {
     fn of(tls: &crate::tls::Tls) -> Result<Files, String> {
         use std::os::unix::ffi::OsStrExt as _;
+        use std::path::PathBuf;
+
+        use crate::tls::Certificate;
         let nul = |_| "a NUL in a setting of TLS".to_owned();
         let file = |path: &std::path::Path| CString::new(path.as_os_str().as_bytes()).map_err(nul);
+        let own = |which: fn(&Certificate) -> &PathBuf| {
+            tls.own.as_ref().map_or(Ok(CString::default()), |own| file(which(own)))
+        };
         let password = tls.key_password.as_ref().map(|password| password.read()).transpose()?;
         Ok(Files {
             ca: file(&tls.ca)?,
-            cert: file(&tls.cert)?,
-            key: file(&tls.key)?,
+            cert: own(|own| &own.cert)?,
+            key: own(|own| &own.key)?,
             password: CString::new(password.unwrap_or_default()).map_err(nul)?,
             verify_host_name: tls.verify_host_name,
         })

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use futures_lite::future::or;
 use uuid::Uuid;
 
-use super::ephemeral::{Ephemeral, removed};
+use super::ephemeral::Ephemeral;
 use super::persistent::{pause, run};
 use super::transaction::named;
 use crate::client::{Client, TrustedSession, Watched, Znode};
@@ -40,8 +40,9 @@ use crate::znode::Acl;
 /// when enough are there, so the last one to come may let the others in and die.
 ///
 /// # Cost
-/// To enter takes three requests (create the participant's znode, read the round, list the participants), and after the
-/// notification the last two again. The last participant to come takes four. To leave takes a listing and a delete, and
+/// To enter takes four requests (create the participant's znode, read the round, list the participants, watch its own
+/// znode), and after the notification the read and the listing again. The last participant to come writes the round
+/// instead of the watch. To leave takes a listing and a delete, and
 /// one notification when the last participant has left.
 #[derive(Clone, Debug)]
 pub struct DoubleBarrier {
@@ -231,16 +232,16 @@ impl Entered {
             match barrier.wait_for_others(&session, &name, &round, znode.is_some()).await {
                 Ok(Others::Gone) => {
                     return match znode {
-                        Some(znode) => {
-                            let left = removed(&inner, znode.remove().await).await;
-                            left.map_err(|error| named("leave", &barrier.path, &error))
-                        }
+                        Some(znode) => znode
+                            .remove()
+                            .await
+                            .map_err(|error| named("leave", &barrier.path, &error)),
                         None => Ok(()),
                     };
                 }
                 Ok(Others::Later) => {
                     if let Some(znode) = znode.take() {
-                        let left = removed(&inner, znode.remove().await).await;
+                        let left = znode.remove().await;
                         left.map_err(|error| named("leave", &barrier.path, &error))?;
                     }
                 }

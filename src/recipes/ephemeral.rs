@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::{ClientInner, Created, TrustedSession};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::runtime::{Pending, Timer};
 use crate::znode::{Acl, CreateMode};
 
@@ -127,29 +127,22 @@ impl Ephemeral {
     /// # Errors
     /// Why it may still be there.
     pub(super) async fn remove(mut self) -> Result<()> {
-        let gone = match std::mem::replace(&mut self.state, State::None) {
-            State::None => Ok(()),
+        let (gone, session) = match std::mem::replace(&mut self.state, State::None) {
+            State::None => return Ok(()),
             State::Placed { session, czxid } => {
                 let gone = session.guaranteed_delete(&self.path, czxid, false, Arc::default());
-                gone.await.map(drop)
+                (gone.await.map(drop), session.id())
             }
             State::Sent { session, reply } => {
-                clean_up(Arc::clone(&self.client), Arc::clone(&self.path), session, reply).await
+                let (client, path, id) =
+                    (Arc::clone(&self.client), Arc::clone(&self.path), session.id());
+                (clean_up(client, path, session, reply).await, id)
             }
         };
         match gone {
-            Err(error) if error.code() == Code::SESSION_EXPIRED => Ok(()),
+            Err(error) if error.is_session_over() => self.client.session_gone(session).await,
             gone => gone,
         }
-    }
-}
-
-/// What became of a znode whose removal ended so; of one whose client was closed meanwhile, what the end of its session
-/// says.
-pub(super) async fn removed(client: &Arc<ClientInner>, removal: Result<()>) -> Result<()> {
-    match removal {
-        Err(error) if error.is_session_over() => client.closed().await,
-        removal => removal,
     }
 }
 

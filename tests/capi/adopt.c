@@ -127,6 +127,24 @@ static void a_handle_is_closed_first(void)
     zkl_client_free(client);
 }
 
+/* Its znode stays for as long as the program's session does, and nobody may say that it is gone. */
+static void who_leaves_after_a_detach_may_be_there(void)
+{
+    own o;
+    open_own(&o);
+    zkl_client *client = adopted(&o);
+    zkl_group *group = NULL;
+    zkl_membership *membership = NULL;
+    GIVES(OK, zkl_group_new(client, "/group-left", NULL, &group));
+    GIVES(OK, zkl_group_join(group, NULL, 0, TIMEOUT_MS, &membership));
+    GIVES(OK, zkl_client_detach(client));
+    GIVES(ZCONNECTIONLOSS, zkl_membership_leave(membership, TIMEOUT_MS));
+    CHECK(strcmp(ask("children /group-left"), "1") == 0);
+    zkl_group_free(group);
+    zkl_client_free(client);
+    CHECK(zookeeper_close(o.zh) == ZOK);
+}
+
 static void a_session_expires(void)
 {
     own o;
@@ -437,6 +455,7 @@ int main(int argc, char **argv)
     zoo_set_debug_level(ZOO_LOG_LEVEL_ERROR);
     a_handle_is_shared();
     a_handle_is_closed_first();
+    who_leaves_after_a_detach_may_be_there();
     a_session_expires();
     an_expired_handle_is_closed_by_its_own_watcher();
     a_client_follows_its_program_to_the_next_handle();

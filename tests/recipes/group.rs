@@ -7,7 +7,7 @@ use test_support::{
 };
 use zklock::Code;
 use zklock::recipes::{Group, Member, Members, Membership};
-use zklock::zookeeper::{Acl, Permissions};
+use zklock::zookeeper::{Acl, Permissions, SessionState};
 use zklock_testing::wire::{CreateMode, Op, Ops};
 use zklock_testing::{Action, Rule};
 
@@ -337,6 +337,23 @@ fn a_member_that_leaves_a_client_whose_end_nobody_confirms_may_be_there() {
     let (leaving, closing) = (member.leave(), client.close());
     closing.wait().unwrap();
     leaving.wait().unwrap();
+}
+
+#[test]
+fn a_member_whose_session_is_over_has_left_though_no_other_session_follows() {
+    let bench = Bench::shared();
+    let client = options().reopen(false).connect(&bench.proxy.hosts()).wait().unwrap();
+    let member = join(&client.group(&bench.path), "a");
+    bench.expire(&client);
+    eventually("it is over", || client.state() == SessionState::Closed);
+    member.leave().within(TIMEOUT).wait().unwrap();
+    // Also where servers are away before the next session.
+    let client = bench.client();
+    let member = join(&client.group(&bench.path), "b");
+    let next = bench.proxy.hold(Rule::request(Op::Connect).nth(2));
+    bench.expire(&client);
+    next.wait_reached(TIMEOUT).unwrap();
+    member.leave().within(TIMEOUT).wait().unwrap();
 }
 
 #[test]

@@ -4,7 +4,10 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use test_support::secure::{Authority, HERE, Scene, briefly};
-use test_support::{TIMEOUT, eventually, expire, options, session_id, wait_for_another_session};
+use test_support::{
+    LONGEST_SESSION, TIMEOUT, acquire_in_background, eventually, expire, options, session_id,
+    wait_for_another_session,
+};
 use zklock::zookeeper::{Acl, CreateMode, Tls};
 use zklock::{Client, ClientOptions, Code, GuardState};
 use zklock_testing::Server;
@@ -168,6 +171,84 @@ fn a_client_of_another_authority_is_refused_by_the_server() {
     let tls = Tls::new(scene.authority.ca(), &stranger.cert, &stranger.key);
     let error = refused(briefly().tls(tls), &secure(&server));
     assert!(error.contains("refuses our certificate"), "{error}");
+}
+
+#[test]
+fn a_client_without_a_certificate_works_where_servers_ask_for_none() {
+    let scene = Scene::new();
+    let server = scene.servers(HERE).property("ssl.clientAuth", "none").start().unwrap();
+    let tls = Tls::without_certificate(scene.authority.ca());
+    let client = options().tls(tls).connect(&secure(&server)).wait().unwrap();
+    let lock = client.lock("/locks/a");
+    let claims = || client.children("/locks/a").wait().unwrap().names;
+    let mut guard = lock.acquire().wait().unwrap();
+    for _ in 0..2 {
+        let waiting = acquire_in_background(&lock);
+        eventually("another claims", || claims().len() == 2);
+        guard.release().wait().unwrap();
+        guard = waiting.join().unwrap().unwrap();
+    }
+    // The servers know it by nothing else, so a release that others wait for can be announced.
+    assert_ne!(client.get_acl(&guard.claim_path()).wait().unwrap().entries, Acl::open());
+    guard.release().wait().unwrap();
+}
+
+#[test]
+fn a_client_without_a_certificate_is_refused_where_servers_ask_for_one() {
+    let scene = Scene::new();
+    let server = scene.servers(HERE).start().unwrap();
+    let tls = Tls::without_certificate(scene.authority.ca());
+    let error = refused(briefly().tls(tls), &secure(&server));
+    assert!(error.contains("asks for a certificate"), "{error}");
+}
+
+#[test]
+fn a_server_whose_certificate_is_revoked_is_refused_by_a_list_beside_the_authorities() {
+    let scene = Scene::new();
+    let [good, revoked] =
+        ["good", "revoked"].map(|name| scene.authority.certificate(name, HERE, None));
+    let authorities = std::fs::read_to_string(scene.authority.ca()).unwrap();
+    let list = scene.authority.revocations(Some(&revoked));
+    let file = scene.directory.path().join("authorities-and-list.pem");
+    std::fs::write(&file, authorities + &list).unwrap();
+    let tls = Tls::new(&file, &scene.client().cert, &scene.client().key);
+    let server = scene.servers_with(&good).start().unwrap();
+    options().tls(tls.clone()).connect(&secure(&server)).wait().unwrap();
+    let server = scene.servers_with(&revoked).start().unwrap();
+    let error = refused(briefly().tls(tls), &secure(&server));
+    assert!(error.contains("is revoked"), "{error}");
+    // Without the list it is as good as any.
+    options().tls(scene.tls()).connect(&secure(&server)).wait().unwrap();
+}
+
+#[test]
+fn certificates_and_authorities_are_replaced_while_a_lock_is_held() {
+    let scene = Scene::new();
+    let certificate = scene.authority.certificate("server", HERE, None);
+    let server = scene.servers_with(&certificate).start().unwrap();
+    let options = options().session_timeout(LONGEST_SESSION);
+    let client = options.tls(scene.tls()).connect(&secure(&server)).wait().unwrap();
+    let guard = client.lock("/locks/a").acquire().wait().unwrap();
+
+    // Everybody's files are of another authority now: nothing of the first would be accepted.
+    let next = Authority::new();
+    let next_server = next.certificate("server", HERE, None);
+    let next_client = next.certificate("client", "DNS:client.example", None);
+    let old_store = scene.authority.key_store(&certificate);
+    for (file, by) in [
+        (&scene.authority.ca(), &next.ca()),
+        (&old_store, &next.key_store(&next_server)),
+        (&scene.client().cert, &next_client.cert),
+        (&scene.client().key, &next_client.key),
+    ] {
+        std::fs::copy(by, file).unwrap();
+    }
+    let session = session_id(&client);
+    server.restart().unwrap();
+    eventually("a read over the next connection", || client.get("/locks/a").wait().is_ok());
+    assert_eq!(session_id(&client), session);
+    eventually("the lock is held as before", || guard.state() == GuardState::Held);
+    guard.release().wait().unwrap();
 }
 
 #[test]

@@ -5,6 +5,8 @@
  *   server that says nothing, and zookeeper_close waits with it. An attempt to connect ends as well, after which upstream
  *   would keep a processor busy.
  * - The server's certificate has to be signed by the given authorities. Upstream takes all those of the system too.
+ * - Certificates that the authorities have revoked are refused, where the file of the authorities has their lists.
+ * - A client without a certificate of its own may connect. Upstream requires one.
  * - Host names are verified, if that is asked for. Upstream verifies none.
  * - What TLS has decrypted already is processed. Upstream waits for the next byte of the server's first.
  * - A request that finds the socket full is sent later. Upstream takes that for a lost connection.
@@ -32,7 +34,8 @@
 #include "zk_sasl.h"
 #endif
 
-/* With `ca`: TLS by these files and this password, which is never NULL. */
+/* TLS by these files and this password, none of which is NULL. `cert` and `key` are empty where the client has no
+ * certificate. */
 typedef struct zookeeper_sys_tls {
     const char *ca;
     const char *cert;
@@ -51,6 +54,10 @@ typedef struct zookeeper_sys_tls {
 #define VERIFY_HOST 'v'
 
 static int limited_connect(zhandle_t *zh, int fd, const struct sockaddr *address, socklen_t length);
+static int load_authorities(SSL_CTX *context, const char *file);
+static int load_certificate(SSL_CTX *context, const char *file);
+static int load_key(SSL_CTX *context, const char *file);
+static int check_key(const SSL_CTX *context);
 static int set_fd(zhandle_t *zh, SSL *ssl, int fd);
 static int handshake(zhandle_t *zh, SSL *ssl);
 static int process_once(zhandle_t *zh, int events);
@@ -61,7 +68,11 @@ static int process_once(zhandle_t *zh, int events);
 #define connect(fd, address, length) limited_connect(zh, fd, address, length)
 #define SSL_set_fd(ssl, fd) set_fd(zh, ssl, fd)
 #define SSL_connect(ssl) handshake(zh, ssl)
+#define SSL_CTX_load_verify_locations(context, file, directory) load_authorities(context, file)
 #define SSL_CTX_set_default_verify_paths(context) 1
+#define SSL_CTX_use_certificate_chain_file(context, file) load_certificate(context, file)
+#define SSL_CTX_use_PrivateKey_file(context, file, form) load_key(context, file)
+#define SSL_CTX_check_private_key(context) check_key(context)
 #undef SSL_CTX_set_mode
 #define SSL_CTX_set_mode(context, mode)                                                                       \
     SSL_CTX_ctrl((context), SSL_CTRL_MODE,                                                                    \
@@ -169,6 +180,39 @@ static int expect_host(zhandle_t *zh, SSL *ssl)
         ok = SSL_set1_host(ssl, "unknown.invalid");
     }
     return ok;
+}
+
+static int load_authorities(SSL_CTX *context, const char *file)
+{
+    X509_STORE *store = SSL_CTX_get_cert_store(context);
+    STACK_OF(X509_OBJECT) *objects;
+    int i;
+
+    if ((SSL_CTX_load_verify_locations)(context, file, NULL) != 1) {
+        return 0;
+    }
+    objects = X509_STORE_get0_objects(store);
+    for (i = 0; i < sk_X509_OBJECT_num(objects); i++) {
+        if (X509_OBJECT_get_type(sk_X509_OBJECT_value(objects, i)) == X509_LU_CRL) {
+            return X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+        }
+    }
+    return 1;
+}
+
+static int load_certificate(SSL_CTX *context, const char *file)
+{
+    return *file ? (SSL_CTX_use_certificate_chain_file)(context, file) : 1;
+}
+
+static int load_key(SSL_CTX *context, const char *file)
+{
+    return *file ? (SSL_CTX_use_PrivateKey_file)(context, file, SSL_FILETYPE_PEM) : 1;
+}
+
+static int check_key(const SSL_CTX *context)
+{
+    return SSL_CTX_get0_certificate(context) ? (SSL_CTX_check_private_key)(context) : 1;
 }
 
 static int set_fd(zhandle_t *zh, SSL *ssl, int fd)

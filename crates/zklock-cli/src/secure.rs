@@ -25,13 +25,14 @@ pub const KEYS: [&str; 9] = [
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct SecureArgs {
-    /// Connect with TLS, to the servers' secureClientPort. FILE has the certificates of their authorities in PEM form
+    /// Connect with TLS, to the servers' secureClientPort. FILE has the certificates of their authorities in PEM form,
+    /// and their revocation lists if there are any
     /// [default: ZKLOCK_TLS_CA, then tls-ca in the configuration file; likewise all below]
     #[arg(long, value_name = "FILE", global = true)]
     #[arg(help_heading = "Servers", hide_short_help = true)]
     tls_ca: Option<String>,
 
-    /// The certificate of this client
+    /// The certificate of this client, if the servers ask for one
     #[arg(long, value_name = "FILE", global = true)]
     #[arg(help_heading = "Servers", hide_short_help = true)]
     tls_cert: Option<String>,
@@ -124,12 +125,14 @@ impl SecureArgs {
 }
 
 fn tls(value: &impl Fn(&str) -> Option<String>) -> Result<Option<Tls>, Failure> {
-    let files = [value("tls-ca"), value("tls-cert"), value("tls-key")];
-    let [Some(ca), Some(cert), Some(key)] = files else {
-        if files.iter().all(Option::is_none) {
-            return Ok(None);
+    let tls = match (value("tls-ca"), value("tls-cert"), value("tls-key")) {
+        (None, None, None) => return Ok(None),
+        (Some(ca), None, None) => Tls::without_certificate(ca),
+        (Some(ca), Some(cert), Some(key)) => Tls::new(ca, cert, key),
+        _ => {
+            let why = "TLS takes tls-ca, and both or none of tls-cert and tls-key";
+            return Err(Failure::new(why.to_owned()));
         }
-        return Err(Failure::new("TLS takes all of tls-ca, tls-cert and tls-key".to_owned()));
     };
     let verify = match value("tls-verify-host-name").as_deref() {
         None | Some("true") => true,
@@ -140,7 +143,7 @@ fn tls(value: &impl Fn(&str) -> Option<String>) -> Result<Option<Tls>, Failure> 
             )));
         }
     };
-    let tls = Tls::new(ca, cert, key).verify_host_name(verify);
+    let tls = tls.verify_host_name(verify);
     Ok(Some(match value("tls-key-password-file") {
         Some(file) => tls.key_password_file(file),
         None => tls,
@@ -209,13 +212,14 @@ mod tests {
     }
 
     #[test]
-    fn tls_takes_three_files() {
+    fn tls_takes_authorities_and_a_certificate_with_its_key_or_none() {
         let all = [("tls-ca", "a"), ("tls-cert", "b"), ("tls-key", "c")];
         assert!(read(&all).unwrap().has_tls() && !read(&[]).unwrap().has_tls());
+        assert!(read(&all[..1]).unwrap().has_tls());
         for absent in 0..3 {
             let mut some = all.to_vec();
             some.remove(absent);
-            assert!(read(&some).unwrap_err().contains("all of tls-ca, tls-cert and tls-key"));
+            assert!(read(&some).unwrap_err().contains("both or none of tls-cert and tls-key"));
         }
         let verify = [&all[..], &[("tls-verify-host-name", "perhaps")]].concat();
         assert!(read(&verify).unwrap_err().contains("perhaps"));

@@ -176,21 +176,18 @@ unsafe fn secure(
     };
     let refused = |why| Err(Failure::bad_argument(function, why));
     let password = text("tls_key_password_file", given.tls_key_password_file)?;
-    let files = (
-        text("tls_ca", given.tls_ca)?,
-        text("tls_cert", given.tls_cert)?,
-        text("tls_key", given.tls_key)?,
-    );
-    match files {
-        (Some(ca), Some(cert), Some(key)) => {
-            let tls = Tls::new(ca, cert, key).verify_host_name(given.tls_any_host_name == 0);
-            built = built.tls(match password {
-                Some(file) => tls.key_password_file(file),
-                None => tls,
-            });
-        }
-        (None, None, None) if password.is_none() && given.tls_any_host_name == 0 => {}
-        _ => return refused("TLS takes all of tls_ca, tls_cert and tls_key"),
+    let own = (text("tls_cert", given.tls_cert)?, text("tls_key", given.tls_key)?);
+    let tls = match (text("tls_ca", given.tls_ca)?, own) {
+        (Some(ca), (Some(cert), Some(key))) => Some(Tls::new(ca, cert, key)),
+        (Some(ca), (None, None)) if password.is_none() => Some(Tls::without_certificate(ca)),
+        (None, (None, None)) if password.is_none() && given.tls_any_host_name == 0 => None,
+        _ => return refused("TLS takes tls_ca, and both or none of tls_cert and tls_key"),
+    };
+    if let Some(tls) = tls.map(|tls| tls.verify_host_name(given.tls_any_host_name == 0)) {
+        built = built.tls(match password {
+            Some(file) => tls.key_password_file(file),
+            None => tls,
+        });
     }
     let password = text("sasl_password_file", given.sasl_password_file)?;
     let user = text("sasl_user", given.sasl_user)?;

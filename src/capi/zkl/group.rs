@@ -272,9 +272,10 @@ pub extern "C" fn zkl_group_members(
 }
 
 /// Watches the members. zklock calls `changed` with them, now and at each change: a list, which the program frees.
-/// Members that come and go between two calls are left out, as are members that only moved to another session. The next
-/// call comes after the previous one has returned. It costs one watch, one listing for each change, and one read for
-/// each new member.
+/// Members that come and go between two calls are left out. A member that joined again in another session is a change
+/// only if its place has changed. The next call comes after the previous one has returned. It costs one watch, one
+/// listing for each change, and one read for each new member; if one came and went between two looks, one read for each
+/// member.
 ///
 /// Thread, connection loss, end, `finalizer`, `*watch`, codes and fork: as zkl_election_observe.
 #[unsafe(no_mangle)]

@@ -40,11 +40,11 @@ pub struct zkl_client_options {
     /// server takes. A larger request is refused with ZBADARGUMENTS, because a server closes the connection if a
     /// request exceeds its jute.maxbuffer. (The queue of zoo_queue.h asks the servers instead.)
     pub max_request: usize,
-    /// TLS, at the servers' secureClientPort: the PEM file with the authorities of their certificates. NULL: no TLS. It
-    /// needs `tls_cert` and `tls_key`. The linked C client must be built with TLS (zookeeper_init_ssl); most are not,
+    /// TLS, at the servers' secureClientPort: the PEM file with the authorities of their certificates, and with their
+    /// revocation lists if you have any. NULL: no TLS. The linked C client must be built with TLS (zookeeper_init_ssl); most are not,
     /// and connecting fails with ZBADARGUMENTS. This and the following fields are not for `zkl_client_adopt`.
     pub tls_ca: *const c_char,
-    /// TLS: the file with the client's own certificate.
+    /// TLS: the file with the client's own certificate. NULL: none, if the linked C client is compiled by zklock.
     pub tls_cert: *const c_char,
     /// TLS: the file with the key of that certificate.
     pub tls_key: *const c_char,

@@ -70,9 +70,10 @@ impl Group {
     /// Watches the members, in the order in which they joined: the present ones first, then each change. It is a stream
     /// and a blocking receiver.
     ///
-    /// Members that come and go between two looks are left out. So is a member that only moved to another session. It
-    /// costs one watch, one listing for each change, and one read for each new member. Changes within a short time
-    /// count as one: 0.1 ms for each member, at most one second.
+    /// Members that come and go between two looks are left out. A member that joined again in another session is a
+    /// change only if its place has changed. It costs one watch, one listing for each change, and one read for each new
+    /// member; if one came and went between two looks, one read for each member. Changes within a short time count as
+    /// one: 0.1 ms for each member, at most one second.
     ///
     /// # Errors
     /// As [`members`](Group::members). It ends after an error.

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::super::ephemeral::{Ephemeral, removed};
+use super::super::ephemeral::Ephemeral;
 use super::super::persistent::run;
 use super::super::transaction::named;
 use super::Group;
 use crate::client::{Client, TrustedSession, WatchFor};
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
 use crate::logging::log;
 use crate::runtime::{Latest, Pending, Timer};
 
@@ -111,9 +111,11 @@ impl Membership {
         let (left, path) = (self.left.take(), Arc::clone(&self.path));
         Pending::run("leave", &path, async move {
             if let Some(left) = left {
-                // Unanswered it is where the client is closed.
-                let closed = |_| Err(Error::new("leave", "", Code::CLOSING));
-                let gone = removed(self.client.inner(), left.await.unwrap_or_else(closed)).await;
+                let gone = match left.await {
+                    Ok(gone) => gone,
+                    // Unanswered it is where the client is closed.
+                    Err(_) => self.client.inner().closed_for_certain().await,
+                };
                 gone.map_err(|error| named("leave", &self.path, &error))?;
             }
             drop(self);

@@ -85,6 +85,22 @@ impl Authority {
         Certificate { cert: self.path().join(cert), key: self.path().join(key) }
     }
 
+    /// A list of what it has revoked: this certificate alone, or nothing.
+    pub fn revocations(&self, revoked: Option<&Certificate>) -> String {
+        let settings = "[ca]\ndefault_ca = own\n[own]\ndatabase = index.txt\ncrlnumber = crlnumber\n\
+                        certificate = ca.pem\nprivate_key = ca.key\ndefault_md = sha256\ndefault_crl_days = 2\n";
+        for (file, text) in [("ca.conf", settings), ("index.txt", ""), ("crlnumber", "01\n")] {
+            std::fs::write(self.path().join(file), text).unwrap();
+        }
+        let ca = ["ca", "-config", "ca.conf"];
+        if let Some(revoked) = revoked {
+            let file = revoked.cert.to_str().unwrap();
+            openssl(self.path(), &[&ca[..], &["-revoke", file]].concat());
+        }
+        openssl(self.path(), &[&ca[..], &["-gencrl", "-out", "list.pem"]].concat());
+        std::fs::read_to_string(self.path().join("list.pem")).unwrap()
+    }
+
     /// Key and certificate in one file, as servers take it.
     pub fn key_store(&self, certificate: &Certificate) -> PathBuf {
         let file = certificate.cert.with_extension("store.pem");

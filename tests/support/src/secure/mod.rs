@@ -36,8 +36,12 @@ impl Scene {
 
     /// What servers with a certificate for these names are started with.
     pub fn servers(&self, names: &str) -> Builder {
-        let certificate = self.authority.certificate("server", names, None);
-        let store = self.authority.key_store(&certificate);
+        self.servers_with(&self.authority.certificate("server", names, None))
+    }
+
+    /// What servers with this certificate are started with.
+    pub fn servers_with(&self, certificate: &Certificate) -> Builder {
+        let store = self.authority.key_store(certificate);
         Server::builder()
             .secure_client_port(true)
             .property("ssl.keyStore.location", store.display().to_string())
