@@ -47,15 +47,42 @@ mod recorder {
 /// A recorder is foreign code, which may panic. That it may not block is said in the docs.
 #[cfg(feature = "metrics")]
 mod recorder {
+    use metrics::{Key, Label, Level, Metadata, with_recorder};
+
     use super::Duration;
     use crate::panics::catch_panic;
 
+    static METADATA: Metadata<'_> = Metadata::new("zklock", Level::INFO, None);
+
+    /// All that there are: who makes one has to allocate memory, also where nobody records it.
+    static LABELS: [Label; 12] = [
+        Label::from_static_parts("outcome", "acquired"),
+        Label::from_static_parts("outcome", "taken"),
+        Label::from_static_parts("outcome", "failed"),
+        Label::from_static_parts("outcome", "cancelled"),
+        Label::from_static_parts("end", "released"),
+        Label::from_static_parts("end", "session"),
+        Label::from_static_parts("end", "deleted"),
+        Label::from_static_parts("end", "broken"),
+        Label::from_static_parts("state", "connecting"),
+        Label::from_static_parts("state", "connected"),
+        Label::from_static_parts("state", "suspended"),
+        Label::from_static_parts("state", "lost"),
+    ];
+
+    fn key(name: &'static str, label: &'static str, value: &'static str) -> Key {
+        let at = LABELS.iter().position(|it| (it.key(), it.value()) == (label, value));
+        Key::from_static_parts(name, at.map_or(&[], |at| &LABELS[at..=at]))
+    }
+
     pub(super) fn add(gauge: &'static str, change: f64) {
-        catch_panic(|| metrics::gauge!(gauge).increment(change));
+        let key = Key::from_static_name(gauge);
+        catch_panic(|| with_recorder(|it| it.register_gauge(&key, &METADATA).increment(change)));
     }
 
     pub(crate) fn count(counter: &'static str, label: &'static str, value: &'static str) {
-        catch_panic(|| metrics::counter!(counter, label => value).increment(1));
+        let key = key(counter, label, value);
+        catch_panic(|| with_recorder(|it| it.register_counter(&key, &METADATA).increment(1)));
     }
 
     pub(crate) fn time(
@@ -64,7 +91,9 @@ mod recorder {
         value: &'static str,
         took: Duration,
     ) {
-        catch_panic(|| metrics::histogram!(histogram, label => value).record(took));
+        let key = key(histogram, label, value);
+        let record = || with_recorder(|it| it.register_histogram(&key, &METADATA).record(took));
+        catch_panic(record);
     }
 }
 

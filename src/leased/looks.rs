@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::claim::Status;
 use super::database::{Changes, Database, StepError};
-use super::worker::{Worker, remove};
+use super::worker::{Numbered, Worker, remove};
 use crate::lock::{LostReason, Revocation};
 use crate::logging::log;
 
@@ -161,6 +161,11 @@ impl Worker {
         }
     }
 
+    /// Whether any of its claims waits no more.
+    pub(super) fn holds_any(&self) -> bool {
+        number_of(&self.claims) > number_of(&self.waiting)
+    }
+
     /// Finds out what others want of what is held.
     pub(super) fn check_wants(&mut self) {
         let Some(session) = self.session.clone().filter(|_| !self.claims.is_empty()) else {
@@ -182,7 +187,7 @@ impl Worker {
                 }
             }
         }
-        let known: usize = self.claims.values().map(BTreeMap::len).sum();
+        let known = number_of(&self.claims);
         if wants.claims != known + self.open_releases() {
             self.check_claims();
         }
@@ -225,4 +230,8 @@ impl Worker {
 /// A look was not answered: the next one may be.
 fn failed(failure: StepError) {
     log!(DEBUG, %failure, "a look at the database failed");
+}
+
+fn number_of(claims: &HashMap<Arc<str>, Numbered>) -> usize {
+    claims.values().map(BTreeMap::len).sum()
 }

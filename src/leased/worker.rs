@@ -185,10 +185,9 @@ impl Worker {
             match steps.recv_timeout(pause) {
                 Ok(step) => backlog.push(step),
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    is_open = false;
-                    std::thread::sleep(pause);
-                }
+                // What is to be waited for is another matter from now on.
+                Err(RecvTimeoutError::Disconnected) if is_open => is_open = false,
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(pause),
             }
         }
     }
@@ -273,8 +272,8 @@ impl Worker {
     fn renew(&mut self) {
         let Some(session) = self.session.clone() else { return };
         let lease = self.shared.lease;
-        if self.claims.is_empty() && self.used.elapsed() > lease {
-            // Nobody needs it.
+        let is_needed = !self.claims.is_empty() || self.open_releases() > 0;
+        if !is_needed && self.used.elapsed() > lease {
             return self.lose(LostReason::Session);
         }
         let (now, submitted) = (Instant::now(), BootInstant::now());
@@ -305,16 +304,18 @@ impl Worker {
     pub(super) fn lose(&mut self, reason: LostReason) {
         let Some(session) = self.session.take() else { return };
         session.lose();
+        let now = Instant::now();
+        let is_held = self.holds_any() || self.duties.iter().any(|duty| duty.due > now);
         for claim in self.claims.drain().flat_map(|(_, claims)| claims.into_values()) {
             claim.set(Status::Over(reason));
         }
         self.waiting.clear();
         self.in_doubt.clear();
-        // Who held has as long to end its work as if the lease ran out.
+        // Who holds, or was broken, has as long to end its work as if the lease ran out.
         let is_closed = self.shared.is_closed.load(Ordering::Acquire);
-        let notice = if is_closed { Duration::ZERO } else { session.notice() };
+        let notice = if is_held && !is_closed { session.notice() } else { Duration::ZERO };
         // Claims that were to be deleted later go with it.
-        let due = Instant::now() + notice;
+        let due = now + notice;
         self.duties.iter_mut().for_each(|duty| duty.due = duty.due.min(due));
         self.end(Ending::Session(session.id), notice, None);
         self.shared.changed();
@@ -380,7 +381,7 @@ impl Worker {
         }
     }
 
-    /// Deletes a claim, for certain: after so long, if not at once. Says whether there was one.
+    /// Deletes a claim, for certain: after so long, or else once this step is done. Says whether there was one.
     pub(super) fn release(
         &mut self,
         claim: &Claim,
@@ -394,9 +395,6 @@ impl Worker {
         let is_later = |duty: &Duty| duty.answer.is_none() && !duty.may_be_done;
         self.duties.retain(|duty| !(duty.is_of(id) && is_later(duty)));
         self.end(Ending::Claim { id, lock }, after, answer);
-        if after.is_zero() {
-            self.do_duties();
-        }
     }
 
     /// It is over.

@@ -138,12 +138,18 @@ impl Postgres {
         if self.connection.as_ref().is_some_and(|connection| !connection.client.is_closed()) {
             return Ok(());
         }
-        let config = &self.config;
+        let (config, limit) = (&self.config, self.limit);
         self.connection = Some(self.attempts.connect(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|no| StepError::new(Cause::Failed, no.to_string()))?;
-            let client = runtime.block_on(connect(config)).map_err(|no| no.failure)?;
-            Ok(Connection { client, runtime })
+            match runtime.block_on(connect(config, limit)) {
+                Ok(client) => Ok(Connection { client, runtime }),
+                Err(no) => {
+                    // A name that is still being resolved would be waited for.
+                    runtime.shutdown_background();
+                    Err(no.failure)
+                }
+            }
         })?);
         Ok(())
     }
@@ -208,8 +214,8 @@ fn of_commit(no: NoAnswer) -> StepError {
 }
 
 /// Connects, and has the runtime work for the connection whenever somebody waits for an answer.
-async fn connect(config: &Config) -> Result<Client, NoAnswer> {
-    let (client, connection) = hosts::connect(config, ANSWER).await?;
+async fn connect(config: &Config, limit: Duration) -> Result<Client, NoAnswer> {
+    let (client, connection) = hosts::connect(config, limit).await?;
     tokio::spawn(connection);
     Ok(client)
 }

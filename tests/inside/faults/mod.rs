@@ -199,6 +199,8 @@ each_database! {
     a_claim_in_doubt_is_not_deleted_once_it_holds
     many_slow_releases_do_not_cost_what_is_held
     a_session_that_is_lost_ends_no_sooner_than_its_lease
+    a_broken_hold_keeps_its_grace_where_nothing_else_is_held
+    a_store_that_is_dropped_ends_at_once
 }
 
 /// Programs have that long to end their work.
@@ -229,6 +231,35 @@ fn a_session_that_is_lost_ends_no_sooner_than_its_lease(make: fn() -> Place) {
     });
     drop(guard);
     scene.expect_nothing_left();
+}
+
+fn a_broken_hold_keeps_its_grace_where_nothing_else_is_held(make: fn() -> Place) {
+    let (place, plan) = (make(), Plan::default());
+    let other = open(&place, LONG, &Plan::default());
+    let faulty = open(&place, LONG, &plan);
+    let scene = Scene { place, plan, faulty, other, tokens: Mutex::default() };
+    let guard = scene.acquire(&scene.faulty);
+    // For longer than a session is kept that nobody needs.
+    thread::sleep(LONG + LONG / 3);
+    let looker = scene.other.lock(PATH);
+    let holder = looker.holder().wait().unwrap().unwrap();
+    let breaking = looker.break_hold(&holder, "", 20 * LONG);
+    assert_eq!(guard.lost().wait(), LostReason::Broken);
+    // For a renewal, and more.
+    thread::sleep(LONG / 2);
+    assert_eq!(number_of_claims(&looker), Some(1));
+    drop((breaking, guard));
+    scene.expect_nothing_left();
+}
+
+fn a_store_that_is_dropped_ends_at_once(make: fn() -> Place) {
+    let (place, plan) = (make(), Plan::default());
+    let closed = open(&place, LONG, &plan);
+    release(closed.lock(PATH).acquire().within(TIMEOUT).wait().unwrap());
+    closed.close().wait().unwrap();
+    drop(closed);
+    // What its thread has of it.
+    eventually("its thread has ended", || Arc::strong_count(&plan) == 1);
 }
 
 fn whatever_fails_in_an_acquire_of_a_free_lock_it_is_held_by_one(make: fn() -> Place) {

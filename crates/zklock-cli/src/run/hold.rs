@@ -145,6 +145,7 @@ impl Hold<'_> {
                 ));
             }
             Event::Report(Report::Started) => state.is_started = true,
+            Event::Report(Report::NotStarted) => state.is_started = false,
             Event::Report(Report::Killed { for_loss }) => {
                 state.is_killed = true;
                 state.is_ending |= for_loss && !state.is_left_behind;

@@ -10,11 +10,14 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use nix::sys::signal::SigSet;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::fcntl_dupfd_cloexec;
 use rustix::process::{
     Pid, Signal, WaitOptions, WaitStatus, getpid, getppid, kill_process,
     set_parent_process_death_signal, waitpid,
 };
 use rustix::stdio::stdin;
+use rustix::time::Timespec;
 
 use super::wire;
 use crate::cgroup::Cgroup;
@@ -44,6 +47,18 @@ pub struct ExecOptions {
 pub struct Prepared {
     pub pid: Pid,
     socket: OwnedFd,
+}
+
+/// What came of the order to become the command.
+pub struct Answer(OwnedFd);
+
+impl Answer {
+    /// Whether there is no such command, or it can't be run. Known once the process has ended.
+    pub fn is_refusal(&self) -> bool {
+        let at_once = Some(&Timespec::default());
+        let is_there = poll(&mut [PollFd::new(&self.0, PollFlags::IN)], at_once) == Ok(1);
+        is_there && wire::receive(&self.0).is_some()
+    }
 }
 
 impl Prepared {
@@ -88,6 +103,11 @@ impl Prepared {
         wire::send(&self.socket, &format!("{token} {session:#x}"), input.map(AsFd::as_fd))
     }
 
+    /// For when it has become the command.
+    pub fn answer(self) -> Answer {
+        Answer(self.socket)
+    }
+
     /// Kills it, if it lives, and says how it has ended.
     pub fn end(self) -> Option<WaitStatus> {
         let _ = kill_process(self.pid, Signal::KILL);
@@ -113,10 +133,13 @@ pub fn exec(options: &ExecOptions) -> u8 {
     // supervisor starts another.
     let _ = SigSet::all().thread_unblock();
     let Some((held, input)) = wire::receive(stdin()) else { return ABANDONED };
+    // It closes as this becomes the command.
+    let supervisor = fcntl_dupfd_cloexec(stdin(), 3);
     let (token, session) = held.split_once(' ').unwrap_or_default();
     let mut command = Command::new(&options.command[0]);
     command.args(&options.command[1..]).env("ZKLOCK_TOKEN", token).env("ZKLOCK_SESSION", session);
     let error = command.stdin(input.map_or_else(Stdio::null, Stdio::from)).exec();
+    let _ = supervisor.map(|supervisor| wire::send(supervisor, "refused", None));
     say(format_args!("run {}: {error}", Path::new(&options.command[0]).display()));
     if error.kind() == ErrorKind::NotFound { NOT_FOUND } else { CANNOT_RUN }
 }

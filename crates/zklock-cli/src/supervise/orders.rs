@@ -38,6 +38,8 @@ pub struct Start {
 pub enum Report {
     /// The command was started.
     Started,
+    /// There is no such command, or it can't be run.
+    NotStarted,
     /// The command was stopped by that signal, after it was resumed so often.
     Stopped { resumed: u32, signal: i32 },
     /// The command has ended, and others that it has left behind are being ended.
@@ -114,6 +116,7 @@ impl Report {
     pub fn write(&self) -> String {
         match self {
             Report::Started => "started ".to_owned(),
+            Report::NotStarted => "refused ".to_owned(),
             Report::Stopped { resumed, signal } => format!("stopped {resumed} {signal}"),
             Report::LeftBehind(who) => format!("left {who}"),
             Report::Terminated => "terminated ".to_owned(),
@@ -128,6 +131,7 @@ impl Report {
         let (what, rest) = text.split_once(' ')?;
         Some(match what {
             "started" => Report::Started,
+            "refused" => Report::NotStarted,
             "stopped" => {
                 let (resumed, signal) = rest.split_once(' ')?;
                 Report::Stopped { resumed: resumed.parse().ok()?, signal: signal.parse().ok()? }

@@ -23,7 +23,7 @@ use rustix::time::{
 };
 
 use super::ending::{Ending, Step};
-use super::exec::Prepared;
+use super::exec::{Answer, Prepared};
 use super::orders::{Order, Report, Start, Status};
 use super::wire;
 use crate::boot_clock;
@@ -133,6 +133,7 @@ struct Supervisor {
 /// A command, or what is left of it.
 struct Running {
     pid: Pid,
+    answer: Answer,
     /// How it has ended, once it has.
     status: Option<Status>,
     ending: Ending,
@@ -232,9 +233,10 @@ impl Supervisor {
             return self.report(&Report::Gone(Status::Signaled(signal)));
         }
         match prepared.map_or_else(|| self.start_another(start), Ok) {
-            Ok(pid) => {
+            Ok(prepared) => {
                 let (status, resumed, killing) = (None, 0, None);
-                self.running = Some(Running { pid, status, ending, resumed, killing });
+                let (pid, answer) = (prepared.pid, prepared.answer());
+                self.running = Some(Running { pid, answer, status, ending, resumed, killing });
                 self.report(&Report::Started);
             }
             Err(error) => {
@@ -262,20 +264,20 @@ impl Supervisor {
     }
 
     /// Lets the prepared process become the command. `None` if it has ended.
-    fn become_command(&mut self, start: &Start) -> Option<Pid> {
+    fn become_command(&mut self, start: &Start) -> Option<Prepared> {
         let prepared = self.prepared.take()?;
         if prepared.become_command(start.token, start.session, self.input.as_ref()).is_ok() {
-            return Some(prepared.pid);
+            return Some(prepared);
         }
         self.interrupted = prepared.end().and_then(interruption);
         None
     }
 
     /// Starts a process that becomes the command at once.
-    fn start_another(&self, start: &Start) -> io::Result<Pid> {
+    fn start_another(&self, start: &Start) -> io::Result<Prepared> {
         let prepared = self.prepare()?;
         prepared.become_command(start.token, start.session, self.input.as_ref())?;
-        Ok(prepared.pid)
+        Ok(prepared)
     }
 
     /// Does what is due.
@@ -394,6 +396,9 @@ impl Supervisor {
             (None, Some(signal)) => Status::Signaled(signal),
             (None, None) => return,
         });
+        if running.answer.is_refusal() {
+            self.report(&Report::NotStarted);
+        }
     }
 
     /// The command has ended, and somebody lives whom it has started.

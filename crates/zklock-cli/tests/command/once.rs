@@ -146,6 +146,16 @@ fn who_waits_for_the_fate_of_a_mark_hears_signals_and_of_the_loss_of_the_lock() 
 }
 
 #[test]
+fn a_run_of_a_command_that_is_not_there_does_not_count() {
+    let path = Bench::shared().path;
+    let run = |command: &str| zklock("run", &["--once-per", "20h", &path, "--", command, "ran"]);
+    assert_eq!(run("/nonexistent").0, Some(127));
+    assert_eq!(run("/").0, Some(126));
+    assert_eq!(run("echo"), (Some(0), "ran\n".to_owned(), String::new()));
+    assert_eq!(run("echo").1, "");
+}
+
+#[test]
 fn a_mark_of_the_far_future_does_not_count() {
     let bench = Bench::shared();
     let client = bench.direct();
