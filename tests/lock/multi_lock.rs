@@ -382,6 +382,34 @@ fn a_claim_that_is_deleted_while_another_is_waited_for_is_not_believed_to_hold()
 }
 
 #[test]
+fn a_claim_that_was_proven_first_is_looked_at_again_after_another_was_waited_for() {
+    let bench = Bench::shared();
+    let (client, other) = (bench.direct(), bench.direct());
+    let all = prepared(&bench, &client, 2);
+    // So that the client proves by its memory that its next claim is the first.
+    let own = queues(&bench, &client, 2);
+    for _ in 0..4 {
+        own[1].acquire().wait().unwrap().release().wait().unwrap();
+    }
+    eventually("the directory is watched", || {
+        bench.watched_by(session_id(&client)).iter().any(|path| path == own[1].path())
+    });
+    let queues = queues(&bench, &other, 2);
+    let taken = queues[0].acquire().wait().unwrap();
+    let waiting = thread::spawn(move || held_in_time(&all));
+    eventually("it waits", || claims(&bench, 2).iter().map(Vec::len).eq([2, 1]));
+    let robbed = queues[1].holder().wait().unwrap().expect("it holds the second");
+    other.delete(&robbed.path, None).wait().unwrap();
+    let between = queues[1].acquire().wait().unwrap();
+    taken.release().wait().unwrap();
+    eventually("it waits again", || claims(&bench, 2)[1].len() == 2);
+    assert_eq!(between.state(), GuardState::Held);
+    between.release().wait().unwrap();
+    waiting.join().unwrap().release().wait().unwrap();
+    expect_free(&bench, 2);
+}
+
+#[test]
 fn what_is_missing_of_the_paths_is_made() {
     let bench = Bench::shared();
     let client = bench.client();

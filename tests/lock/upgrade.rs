@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use test_support::{TIMEOUT, eventually, poll_until, session_id};
+use test_support::{TIMEOUT, acquire_in_background, eventually, poll_until, session_id};
 use zklock::{Access, Client, Guard, GuardState, LockError, LostReason, Strategy};
 use zklock_testing::wire::{CreateMode, Op, Ops};
 use zklock_testing::{Action, Rule};
@@ -514,6 +514,35 @@ fn an_upgrade_in_the_place_of_a_writer_that_has_gone_meanwhile_takes_another() {
     let late = upgrading.within(SOON).wait().unwrap_err();
     assert!(late.is_timeout(), "{late:?}");
     behind.leave();
+    guard.upgrade().within(TIMEOUT).wait().unwrap();
+    release([guard]);
+    bench.expect_free(QUEUE);
+}
+
+#[test]
+fn an_upgrade_whose_claim_is_deleted_waits_for_who_holds_by_then() {
+    let bench = Bench::shared();
+    let client = known(&bench);
+    let guard = client.read_write(&bench.path).upgradeable().acquire().within(TIMEOUT).wait();
+    let guard = guard.unwrap();
+    let mut reads = curators(&bench, "__READ__");
+    let mut writes = curators(&bench, "__WRIT__");
+    let reader = bench.client();
+    let behind = acquire_in_background(&reader.read_write(&bench.path).read());
+    eventually("it waits", || !bench.watched_by(session_id(&reader)).is_empty());
+    // In the writer's place, and behind the first reader.
+    let mut upgrading = guard.upgrade();
+    let watches_the_reader = || bench.watched_by(session_id(&client)).contains(&reads.path);
+    poll_until(&mut upgrading, watches_the_reader);
+    let its = bench.children().into_iter().find(|name| name.contains("-upgrade-"));
+    bench.delete(&format!("{}/{}", bench.path, its.unwrap()));
+    writes.leave();
+    let behind = behind.join().unwrap().unwrap();
+    reads.leave();
+    let late = upgrading.within(SOON).wait().unwrap_err();
+    assert!(late.is_timeout(), "{late:?}");
+    assert!(!behind.is_lost());
+    behind.release().wait().unwrap();
     guard.upgrade().within(TIMEOUT).wait().unwrap();
     release([guard]);
     bench.expect_free(QUEUE);

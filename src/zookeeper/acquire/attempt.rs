@@ -194,7 +194,7 @@ pub(crate) enum Ahead {
 }
 
 /// Deletes a claim of our session that was made by another client, before we took the session up:
-/// nobody will ever release it. Gives whether it was one.
+/// nobody will ever release it. Gives whether it was one, and is gone.
 pub(crate) async fn clear_orphan(
     lock: &LockSpec,
     session: &TrustedSession,
@@ -202,13 +202,15 @@ pub(crate) async fn clear_orphan(
     Znode { data, stat }: &Znode,
 ) -> bool {
     let of_another = |uuid| !payload::is_of_client(uuid, lock.client.id());
-    let is_orphan = session.was_taken_up()
+    let mut is_orphan = session.was_taken_up()
         && stat.ephemeral_owner == session.id()
         && payload::uuid(data).is_some_and(of_another);
     // One deletion is enough: a second could hit the next claim, where that has the same name.
     if is_orphan && lock.memory.is_claim(stat.czxid) != Some(true) {
         let kept = lock.memory.made(stat.czxid);
         let gone = session.guaranteed_delete(&path.into(), stat.czxid, true, kept).await;
+        // One that may not be deleted stays ahead until the session ends.
+        is_orphan = gone.is_ok();
         let path = path.to_owned();
         log!(INFO, path, ?gone, "deleted a claim that an earlier client of the session left");
     }

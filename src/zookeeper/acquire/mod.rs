@@ -95,12 +95,12 @@ async fn contend(attempts: &mut [Attempt]) -> Result<(), LockError> {
             }
             ClaimStatus::Watching(watch) => {
                 attempts[at].wait_for(&session, watch).await;
-                look_again_at(&mut attempts[..at]);
+                look_again_at(attempts);
             }
             ClaimStatus::Pausing(pause) => {
                 attempts[at].behind = None;
                 Timer::after(pause).await;
-                look_again_at(&mut attempts[..at]);
+                look_again_at(attempts);
             }
             ClaimStatus::Impossible(obstacle) => {
                 return Err(obstacle.at(&attempts[at].spec.lock.path));
@@ -141,7 +141,7 @@ async fn look(attempt: &mut Attempt, session: &TrustedSession) -> Result<ClaimSt
     }
 }
 
-/// While another was waited for, somebody may have deleted a claim that was found to hold.
+/// While another was waited for, somebody may have deleted a claim that was found to hold, or proven to.
 fn look_again_at(attempts: &mut [Attempt]) {
     for attempt in attempts {
         attempt.held_in = None;

@@ -81,9 +81,13 @@ async fn stand(
         }
         (_, None) => wait_behind(attempt, session, listing.directory.czxid, before).await,
         (kind, Some(hold)) => {
+            if let Some(replaced) = &mut attempt.in_place_of {
+                // Or it was seen beside an earlier claim of ours, which somebody has deleted.
+                replaced.is_seen &= replaced.beside == czxid;
+            }
             let replaced = attempt.in_place_of.as_ref();
             let decision = upgrade::decide(kind, own, hold, replaced, listing, before);
-            change_hold(attempt, session, listing.directory.czxid, decision).await
+            change_hold(attempt, session, (listing.directory.czxid, czxid), decision).await
         }
     }
 }
@@ -91,7 +95,7 @@ async fn stand(
 async fn change_hold(
     attempt: &mut Attempt,
     session: &TrustedSession,
-    directory: i64,
+    (directory, czxid): (i64, i64),
     decision: Decision<'_>,
 ) -> Result<ClaimStatus> {
     let lock = Arc::clone(&attempt.spec.lock);
@@ -104,7 +108,7 @@ async fn change_hold(
             let mut writers = Scan::new(&lock, session, directory, writers.into_iter());
             let Some(writer) = writers.next().await? else {
                 if let Some(replaced) = &mut attempt.in_place_of {
-                    replaced.is_seen = true;
+                    (replaced.is_seen, replaced.beside) = (true, czxid);
                 }
                 return wait_behind(attempt, session, directory, before.into_iter()).await;
             };
@@ -113,7 +117,8 @@ async fn change_hold(
     };
     attempt.claim.abandon();
     attempt.claim.take_place(writer.and_then(name::sequence));
-    attempt.in_place_of = writer.map(|name| Replaced { name: name.to_owned(), is_seen: false });
+    let replaced = |name: &str| Replaced { name: name.to_owned(), is_seen: false, beside: 0 };
+    attempt.in_place_of = writer.map(replaced);
     Ok(ClaimStatus::Again)
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::limit::Limit;
 use super::limit_node::limit;
 use crate::client::{Children, TrustedSession, WatchFor, Watched, Znode};
-use crate::error::Result;
+use crate::error::{Code, Result};
 use crate::lock::Kind;
 use crate::retry::WITHOUT_A_WATCH;
 use crate::zookeeper::acquire::attempt::{Ahead, Attempt, ClaimStatus, clear_orphan};
@@ -149,8 +149,11 @@ async fn wake_the_next(attempt: &mut Attempt, session: &TrustedSession) -> Resul
     let Some(path) = attempt.claim.node().map(|node| Arc::clone(&node.path)) else {
         return Ok(ClaimStatus::Again);
     };
-    let is_there = found(session.set(&path, attempt.claim.data(), None).await)?.is_some();
-    Ok(if is_there { ClaimStatus::Held } else { ClaimStatus::Again })
+    // What somebody else has written is for its holder, and has woken the waiter.
+    match found(session.set(&path, attempt.claim.data(), Some(0)).await) {
+        Err(error) if error.code() == Code::BAD_VERSION => Ok(ClaimStatus::Held),
+        set => Ok(if set?.is_some() { ClaimStatus::Held } else { ClaimStatus::Again }),
+    }
 }
 
 /// Waits for any change in the directory: a claim before ours may be deleted, or the limit may grow.

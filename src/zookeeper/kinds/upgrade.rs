@@ -49,6 +49,8 @@ pub(crate) struct Replaced {
     pub(crate) name: String,
     /// Whether it was there after ours was made.
     pub(crate) is_seen: bool,
+    /// The transaction that made ours then.
+    pub(crate) beside: i64,
 }
 
 /// Decides for the claim `own` of that kind, behind the claims in `before`, nearest first.
@@ -110,7 +112,8 @@ mod tests {
         replaced: Option<bool>,
     ) -> Decision<'a> {
         let hold = PresentHold { claim: format!("/l/{HOLD}").into(), token: 1 };
-        let replaced = replaced.map(|is_seen| Replaced { name: WRITER.to_owned(), is_seen });
+        let replaced =
+            replaced.map(|is_seen| Replaced { name: WRITER.to_owned(), is_seen, beside: 1 });
         let before = listing.before(listing.find(own).unwrap());
         decide(kind, own, &hold, replaced.as_ref(), listing, before)
     }
