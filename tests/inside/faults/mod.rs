@@ -243,11 +243,13 @@ fn a_broken_hold_keeps_its_grace_where_nothing_else_is_held(make: fn() -> Place)
     thread::sleep(LONG + LONG / 3);
     let looker = scene.other.lock(PATH);
     let holder = looker.holder().wait().unwrap().unwrap();
-    let breaking = looker.break_hold(&holder, "", 20 * LONG);
+    let breaking = looker.break_hold(&holder, "", 100 * TIMEOUT);
     assert_eq!(guard.lost().wait(), LostReason::Broken);
     // For a renewal, and more.
     thread::sleep(LONG / 2);
     assert_eq!(number_of_claims(&looker), Some(1));
+    // The end of its store does not wait for that.
+    scene.faulty.close().within(TIMEOUT).wait().unwrap();
     drop((breaking, guard));
     scene.expect_nothing_left();
 }
