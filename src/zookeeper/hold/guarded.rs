@@ -25,6 +25,8 @@ impl Guard {
     ///
     /// For a [`MultiLock`](crate::MultiLock) this checks the first lock only, for an [upgraded](Guard::upgrade) hold
     /// the writer's znode, and with [`Interop::All`](crate::Interop) the first znode. See [`checks`](Guard::checks).
+    /// Guards that share a claim ([`reentrant`](crate::Lock::reentrant), [`local_handoff`](crate::Lock::local_handoff))
+    /// share its check, which passes until the last of them has released it.
     pub fn check(&self) -> Op {
         self.checks().swap_remove(0)
     }
