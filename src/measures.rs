@@ -19,17 +19,17 @@ impl Drop for Counted {
     }
 }
 
-/// What an acquire, or the like, has come to.
+/// How an acquire ended.
 #[derive(Default)]
 pub(crate) struct Outcome(OnceLock<&'static str>);
 
 impl Outcome {
-    /// The first one counts.
+    /// Later calls change nothing.
     pub(crate) fn is(&self, outcome: &'static str) {
         let _ = self.0.set(outcome);
     }
 
-    /// A future that was dropped has come to nothing.
+    /// A future that was dropped has no outcome of its own.
     pub(crate) fn or_cancelled(&self) -> &'static str {
         self.0.get().unwrap_or(&"cancelled")
     }
@@ -41,10 +41,16 @@ mod recorder {
 
     pub(super) fn add(_: &'static str, _: f64) {}
     pub(crate) fn count(_: &'static str, _: &'static str, _: &'static str) {}
-    pub(crate) fn time(_: &'static str, _: &'static str, _: &'static str, _: Duration) {}
+    pub(crate) fn time(
+        _: &'static str,
+        _: &'static str,
+        _: &'static str,
+        _: impl FnOnce() -> Duration,
+    ) {
+    }
 }
 
-/// A recorder is foreign code, which may panic. That it may not block is said in the docs.
+/// A recorder is code of the program, so a panic of it is caught.
 #[cfg(feature = "metrics")]
 mod recorder {
     use metrics::{Key, Label, Level, Metadata, with_recorder};
@@ -54,7 +60,7 @@ mod recorder {
 
     static METADATA: Metadata<'_> = Metadata::new("zklock", Level::INFO, None);
 
-    /// All that there are: who makes one has to allocate memory, also where nobody records it.
+    /// All labels. A label that is made for each call would allocate memory, even without a recorder.
     static LABELS: [Label; 12] = [
         Label::from_static_parts("outcome", "acquired"),
         Label::from_static_parts("outcome", "taken"),
@@ -89,9 +95,9 @@ mod recorder {
         histogram: &'static str,
         label: &'static str,
         value: &'static str,
-        took: Duration,
+        took: impl FnOnce() -> Duration,
     ) {
-        let key = key(histogram, label, value);
+        let (key, took) = (key(histogram, label, value), took());
         let record = || with_recorder(|it| it.register_histogram(&key, &METADATA).record(took));
         catch_panic(record);
     }

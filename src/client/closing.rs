@@ -51,7 +51,7 @@ impl ClientInner {
         }
     }
 
-    /// As [`closed`](ClientInner::closed), for who needs the end of the session.
+    /// As [`closed`](ClientInner::closed), for callers that need the session to be over.
     ///
     /// # Errors
     /// `CONNECTION_LOSS`: the session may live on, as that of a handle that went back to its program does.
@@ -65,7 +65,7 @@ impl ClientInner {
         Ok(())
     }
 
-    /// Waits for the end of a session of this client, which said that it is over.
+    /// Waits until a session of this client is over. A request has reported that already.
     ///
     /// # Errors
     /// `CONNECTION_LOSS`: it may live on.
@@ -75,7 +75,7 @@ impl ClientInner {
             if self.is_closing() {
                 return self.closed_for_certain().await;
             }
-            // One that was given up is being ended.
+            // A session that was given up is ended in the background.
             if !self.left_behind.lock().iter().any(|left| left.session.id() == session) {
                 return Ok(());
             }

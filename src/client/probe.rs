@@ -128,7 +128,7 @@ impl Hosts {
         is_of_use.then(|| serving.iter().chain(&others).map(|(host, _)| (*host).clone()).collect())
     }
 
-    /// Whether one serves, by what was found after that time.
+    /// Whether a host was found to serve after that time, and none of the later findings says otherwise.
     pub(super) fn serve_since(&self, time: Instant) -> bool {
         self.served.lock().is_some_and(|served| served >= time)
             && self.findings.lock().contains(&Some(Finding::Serves))

@@ -104,7 +104,7 @@ mod with_openssl {
     use super::{NoTls, Stream};
     use crate::tls::{Certificate, Tls};
 
-    /// What each revocation list begins with.
+    /// The first line of a revocation list.
     const REVOCATIONS: &[u8] = b"-----BEGIN X509 CRL-----";
 
     /// Whether the files can be used, as the C client will use them.

@@ -185,7 +185,7 @@ impl Worker {
             match steps.recv_timeout(pause) {
                 Ok(step) => backlog.push(step),
                 Err(RecvTimeoutError::Timeout) => {}
-                // What is to be waited for is another matter from now on.
+                // The pause was that of an open store.
                 Err(RecvTimeoutError::Disconnected) if is_open => is_open = false,
                 Err(RecvTimeoutError::Disconnected) => std::thread::sleep(pause),
             }
@@ -311,7 +311,7 @@ impl Worker {
         }
         self.waiting.clear();
         self.in_doubt.clear();
-        // Who holds, or was broken, has as long to end its work as if the lease ran out.
+        // Holders have as long to end their work as if the lease ran out.
         let is_closed = self.shared.is_closed.load(Ordering::Acquire);
         let notice = if is_held && !is_closed { session.notice() } else { Duration::ZERO };
         // Claims that were to be deleted later go with it.

@@ -65,7 +65,7 @@ impl AcquireTrace {
 
 impl Drop for AcquireTrace {
     fn drop(&mut self) {
-        let waited = now().saturating_duration_since(self.started);
+        let waited = || now().saturating_duration_since(self.started);
         measures::time("zklock_acquire_seconds", "outcome", self.outcome.or_cancelled(), waited);
     }
 }
@@ -95,7 +95,7 @@ impl HoldTrace {
             LostReason::Deleted => "deleted",
             LostReason::Broken => "broken",
         };
-        measures::time("zklock_hold_seconds", "end", end, held);
+        measures::time("zklock_hold_seconds", "end", end, || held);
         match reason {
             LostReason::Released => log_in!(span, DEBUG, path = &*path, token, ?held, "released"),
             _ => log_in!(span, WARN, path = &*path, token, ?reason, ?held, "lost"),

@@ -42,8 +42,7 @@ use crate::znode::Acl;
 /// # Cost
 /// To enter takes four requests (create the participant's znode, read the round, list the participants, watch its own
 /// znode), and after the notification the read and the listing again. The last participant to come writes the round
-/// instead of the watch. To leave takes a listing and a delete, and
-/// one notification when the last participant has left.
+/// instead of the watch. To leave takes a listing and a delete, and one notification when the last participant has left.
 #[derive(Clone, Debug)]
 pub struct DoubleBarrier {
     client: Client,

@@ -5,9 +5,9 @@ use std::thread;
 
 use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
 use zklock::zookeeper::{Acl, CreateMode, Permissions};
-use zklock::{Code, Guard, GuardState, LockError, Semaphore, Strategy};
+use zklock::{Client, Code, Guard, GuardState, LockError, Semaphore, Strategy};
 use zklock_testing::Rule;
-use zklock_testing::wire::Op;
+use zklock_testing::wire::{Op, Ops};
 
 use crate::bench::Bench;
 use crate::line::{Waiting, held, join, release};
@@ -270,6 +270,36 @@ fn all_who_wait_but_the_next_in_line_watch_the_claim_before_their_own() {
         eventually("no watch is left", || bench.watches_of(session_id(client)) == 0);
     }
     bench.expect_free(QUEUE);
+}
+
+#[test]
+fn what_is_asked_of_a_claim_before_it_knows_that_it_holds_is_heard() {
+    let bench = Bench::shared();
+    let (first, second, third) = (bench.direct(), bench.client(), bench.direct());
+    let permit = |client: &Client| client.semaphore(&bench.path, 1).permit();
+    let guard = permit(&first).acquire().within(TIMEOUT).wait().unwrap();
+    let next = acquire_in_background(&permit(&second));
+    let lists = |rule: fn(Ops) -> Rule| bench.proxy.count(&rule(Ops::lists()));
+    eventually("it watches the directory", || {
+        let watching = Rule::request(Ops::lists()).watching(true);
+        bench.proxy.count(&watching) > 0 && lists(Rule::request) == lists(Rule::reply)
+    });
+    // It has to be woken once the second holds.
+    let behind = acquire_in_background(&permit(&third));
+    eventually("it waits", || !bench.watched_by(session_id(&third)).is_empty());
+    let look = bench.proxy.hold(Rule::request(Ops::lists()).once());
+    guard.release().wait().unwrap();
+    look.wait_reached(TIMEOUT).unwrap();
+    let asks = permit(&first);
+    let holder = asks.holder().wait().unwrap().unwrap();
+    assert!(asks.request_release(&holder, "please").wait().unwrap());
+    look.release();
+    let next = next.join().unwrap().unwrap();
+    assert_eq!(next.fencing_token(), holder.token);
+    let heard = next.release_requests().wait_timeout(TIMEOUT);
+    assert_eq!(heard.ok().flatten().as_deref(), Some("please"));
+    next.release().wait().unwrap();
+    behind.join().unwrap().unwrap().release().wait().unwrap();
 }
 
 #[test]

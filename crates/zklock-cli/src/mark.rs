@@ -171,7 +171,7 @@ impl MarkedRun {
     /// to be held, and each write happens only while it is.
     ///
     /// # Errors
-    /// The lock is lost, or the mark can't be written; or why `pause` has ended before a while had passed.
+    /// The lock is lost, or the mark can't be written; or the error of `pause`.
     pub fn begin<E: From<Failure>>(
         (client, guard): (&Client, &Guard),
         (lock, label): (&str, &str),

@@ -113,7 +113,7 @@ impl Membership {
             if let Some(left) = left {
                 let gone = match left.await {
                     Ok(gone) => gone,
-                    // Unanswered it is where the client is closed.
+                    // There is no answer if the client was closed.
                     Err(_) => self.client.inner().closed_for_certain().await,
                 };
                 gone.map_err(|error| named("leave", &self.path, &error))?;

@@ -209,7 +209,7 @@ pub(crate) async fn clear_orphan(
     if is_orphan && lock.memory.is_claim(stat.czxid) != Some(true) {
         let kept = lock.memory.made(stat.czxid);
         let gone = session.guaranteed_delete(&path.into(), stat.czxid, true, kept).await;
-        // One that may not be deleted stays ahead until the session ends.
+        // If it may not be deleted, it stays ahead until the session ends.
         is_orphan = gone.is_ok();
         let path = path.to_owned();
         log!(INFO, path, ?gone, "deleted a claim that an earlier client of the session left");

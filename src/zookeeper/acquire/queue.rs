@@ -82,7 +82,7 @@ async fn stand(
         (_, None) => wait_behind(attempt, session, listing.directory.czxid, before).await,
         (kind, Some(hold)) => {
             if let Some(replaced) = &mut attempt.in_place_of {
-                // Or it was seen beside an earlier claim of ours, which somebody has deleted.
+                // Our claim may be a new one: somebody deleted the one that it was seen with.
                 replaced.is_seen &= replaced.beside == czxid;
             }
             let replaced = attempt.in_place_of.as_ref();

@@ -130,7 +130,8 @@ impl Tenure {
     }
 
     /// Deletes all claims if trust in the session was lost: the session may live on, and they would block everybody for as
-    /// long as the program keeps its guard. Who held has as long to end its work as if the session ended.
+    /// long as the program keeps its guard. The holder has as long to end its work as if the
+    /// session ended.
     async fn delete_lost_claims(&self) {
         if self.ended() == Some(LostReason::Session) {
             Timer::after(self.hold.notice()).await;

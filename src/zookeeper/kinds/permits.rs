@@ -149,7 +149,7 @@ async fn wake_the_next(attempt: &mut Attempt, session: &TrustedSession) -> Resul
     let Some(path) = attempt.claim.node().map(|node| Arc::clone(&node.path)) else {
         return Ok(ClaimStatus::Again);
     };
-    // What somebody else has written is for its holder, and has woken the waiter.
+    // Another client has written a request into it, which has woken the waiter as well.
     match found(session.set(&path, attempt.claim.data(), Some(0)).await) {
         Err(error) if error.code() == Code::BAD_VERSION => Ok(ClaimStatus::Held),
         set => Ok(if set?.is_some() { ClaimStatus::Held } else { ClaimStatus::Again }),

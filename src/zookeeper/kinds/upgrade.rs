@@ -49,7 +49,7 @@ pub(crate) struct Replaced {
     pub(crate) name: String,
     /// Whether it was there after ours was made.
     pub(crate) is_seen: bool,
-    /// The transaction that made ours then.
+    /// The czxid of our claim at that time.
     pub(crate) beside: i64,
 }
 

@@ -54,10 +54,15 @@ fn open(place: &Place, lease: Duration, plan: &Plan) -> Store {
 
 impl Scene {
     fn new(place: Place) -> Scene {
+        Scene::with_lease(place, LEASE)
+    }
+
+    /// With that lease of the faulty store.
+    fn with_lease(place: Place, lease: Duration) -> Scene {
         let plan = Plan::default();
         // It makes the tables, for which it has more time.
         let other = open(&place, LONG, &Plan::default());
-        let faulty = open(&place, LEASE, &plan);
+        let faulty = open(&place, lease, &plan);
         Scene { place, plan, faulty, other, tokens: Mutex::default() }
     }
 
@@ -205,10 +210,7 @@ each_database! {
 
 /// Programs have that long to end their work.
 fn a_session_that_is_lost_ends_no_sooner_than_its_lease(make: fn() -> Place) {
-    let (place, plan) = (make(), Plan::default());
-    let other = open(&place, LONG, &Plan::default());
-    let faulty = open(&place, LONG, &plan);
-    let scene = Scene { place, plan, faulty, other, tokens: Mutex::default() };
+    let scene = Scene::with_lease(make(), LONG);
     let guard = scene.acquire(&scene.faulty);
     thread::scope(|scope| {
         let next = scope.spawn(|| (scene.acquire(&scene.other), BootInstant::now()));
@@ -234,10 +236,7 @@ fn a_session_that_is_lost_ends_no_sooner_than_its_lease(make: fn() -> Place) {
 }
 
 fn a_broken_hold_keeps_its_grace_where_nothing_else_is_held(make: fn() -> Place) {
-    let (place, plan) = (make(), Plan::default());
-    let other = open(&place, LONG, &Plan::default());
-    let faulty = open(&place, LONG, &plan);
-    let scene = Scene { place, plan, faulty, other, tokens: Mutex::default() };
+    let scene = Scene::with_lease(make(), LONG);
     let guard = scene.acquire(&scene.faulty);
     // For longer than a session is kept that nobody needs.
     thread::sleep(LONG + LONG / 3);

@@ -141,7 +141,7 @@ fn delete(client: &Client, lock: &Lock, holder: &Contender) -> Result<(), Failur
             return Ok(());
         };
         let Some(stat) = client.exists(&claim.path).wait()? else { continue };
-        // One that was downgraded keeps its token in a znode that was created later, by a name of its own.
+        // A hold that was downgraded keeps its token in a later znode, whose name nobody else gets.
         let is_downgraded = holders::is_zklock(claim) && claim.path != lock.path();
         if stat.czxid != holder.token && !is_downgraded {
             continue;

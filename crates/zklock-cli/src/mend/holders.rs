@@ -22,8 +22,8 @@ pub fn of(store: &Store, path: &str) -> Result<(Lock, Vec<Contender>), Failure> 
     Ok((lock, holders))
 }
 
-/// Whether it still has a claim of that token. Its znode's name may be another's by now, and one that was downgraded has
-/// another znode.
+/// Whether the holder still has its claim. It is identified by its token: the path may be another's by now, and a hold
+/// that was downgraded has another znode.
 pub fn is_there(store: &Store, lock: &Lock, holder: &Contender) -> Result<bool, Failure> {
     if let Some(client) = store.client() {
         let stat = client.exists(&holder.path).wait()?;

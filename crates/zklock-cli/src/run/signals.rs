@@ -65,7 +65,7 @@ impl Signals {
         let _reading = self.reading.lock();
         while let Ok(Some(info)) = self.fd.read_signal() {
             if let Ok(signal) = i32::try_from(info.ssi_signo) {
-                // If its terminal goes away, the leader of a session hears of that alone.
+                // If a terminal goes away, the kernel tells only the leader of the session.
                 let is_for_leader = signal == Signal::SIGHUP as i32 && getsid(None) == Ok(getpid());
                 let is_of_terminal = info.ssi_code == BY_KERNEL && !is_for_leader;
                 hand_on(Caught { signal, is_of_terminal });

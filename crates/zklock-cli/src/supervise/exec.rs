@@ -49,7 +49,7 @@ pub struct Prepared {
     socket: OwnedFd,
 }
 
-/// What came of the order to become the command.
+/// Tells whether the process could become the command.
 pub struct Answer(OwnedFd);
 
 impl Answer {
@@ -103,7 +103,7 @@ impl Prepared {
         wire::send(&self.socket, &format!("{token} {session:#x}"), input.map(AsFd::as_fd))
     }
 
-    /// For when it has become the command.
+    /// Keep this to learn whether it could.
     pub fn answer(self) -> Answer {
         Answer(self.socket)
     }
@@ -133,7 +133,7 @@ pub fn exec(options: &ExecOptions) -> u8 {
     // supervisor starts another.
     let _ = SigSet::all().thread_unblock();
     let Some((held, input)) = wire::receive(stdin()) else { return ABANDONED };
-    // It closes as this becomes the command.
+    // `exec` closes it.
     let supervisor = fcntl_dupfd_cloexec(stdin(), 3);
     let (token, session) = held.split_once(' ').unwrap_or_default();
     let mut command = Command::new(&options.command[0]);
