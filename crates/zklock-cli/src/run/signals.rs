@@ -4,9 +4,10 @@ use std::io;
 
 use nix::sys::signal::{SigSet, Signal, raise};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::unistd::{getpid, getsid};
 use parking_lot::Mutex;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Resource, Rlimit, getpid, getsid, setrlimit};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::interrupts::ignored;
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, getpgrp, getpid, kill_process, set_child_subreaper, test_kill_process_group,
+    Pid, Signal, getpid, kill_process, set_child_subreaper, test_kill_process_group,
 };
 use rustix::stdio::stdin;
 use rustix::termios::{tcgetpgrp, tcsetpgrp};
@@ -60,9 +60,9 @@ impl Supervised {
         let mut supervisor = Command::new("/proc/self/exe");
         supervisor.arg0("zkl-supervisor").args(["supervise", "--path", path]);
         // On a terminal they are one job, as the shell sees it: both have its keys, and may read from it.
-        let shares_group = terminal().is_some();
-        if shares_group {
-            supervisor.args(["--group", &getpgrp().as_raw_nonzero().to_string()]);
+        let group = terminal().and(own_group());
+        if let Some(group) = group {
+            supervisor.args(["--group", &group.as_raw_nonzero().to_string()]);
         }
         let cgroup = Cgroup::make();
         if let Some(cgroup) = &cgroup {
@@ -86,6 +86,7 @@ impl Supervised {
             let _ = events.send(Event::NoSupervisor);
         };
         thread::Builder::new().name("reports".to_owned()).spawn(listen)?;
+        let shares_group = group.is_some();
         Ok(Supervised { socket, supervisor: Pid::from_child(&child), cgroup, shares_group })
     }
 
@@ -139,13 +140,18 @@ impl Drop for Supervised {
             cgroup.remove();
         }
         // A shell that was killed leaves the terminal to a process group that is no more.
-        if let Some(terminal) = terminal() {
+        if let (Some(terminal), Some(own)) = (terminal(), own_group()) {
             let foreground = tcgetpgrp(&terminal);
             if foreground.is_ok_and(|group| test_kill_process_group(group) == Err(Errno::SRCH)) {
-                let _ = tcsetpgrp(&terminal, getpgrp());
+                let _ = tcsetpgrp(&terminal, own);
             }
         }
     }
+}
+
+/// The process group of this process; `None` if it is one of another pid namespace, and has no number here.
+fn own_group() -> Option<Pid> {
+    Pid::from_raw(nix::unistd::getpgrp().as_raw())
 }
 
 /// The terminal that controls this process.

@@ -6,7 +6,7 @@ use rustix::process::{Signal, getpid, kill_process, set_child_subreaper};
 use test_support::{Bench, Running, shared};
 use zklock_testing::{Scratch, eventually};
 
-use super::program::{finish, start, unhindered, zklock};
+use super::program::{finish, has_namespaces, start, unhindered, zklock};
 use super::scene::{Scene, rounds};
 
 /// The lock was lost, and the command was ended.
@@ -279,12 +279,6 @@ fn what_waits_to_become_the_command_may_be_killed() {
     let output = run.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"ran\n"[..]), "{err}");
-}
-
-/// Whether this user may have namespaces.
-fn has_namespaces() -> bool {
-    let mut command = unhindered("unshare");
-    command.args(["-rmfp", "true"]).status().is_ok_and(|status| status.success())
 }
 
 #[test]

@@ -11,7 +11,7 @@ use zklock_testing::wire::Op;
 use zklock_testing::{Rule, Scratch, eventually};
 
 use super::program::{as_shells, finish, start, zklock};
-use super::scene::rounds;
+use super::scene::{only_child, rounds};
 
 /// Runs a command under a lock on the shared server.
 fn run(args: &[&str]) -> (Option<i32>, String, String) {
@@ -447,10 +447,7 @@ fn what_is_lost_before_the_command_was_started_is_not_said_to_be_ended() {
     let command = [token.to_str().unwrap(), &bench.path, "echo", "ran"];
     let child = zklock(&[&args[..], &command].concat()).spawn().unwrap();
     eventually("it waits", || bench.children().len() == 2);
-    let id = child.id();
-    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
-    let supervisor = rustix::process::Pid::from_raw(children.trim().parse().unwrap()).unwrap();
-    rustix::process::kill_process(supervisor, rustix::process::Signal::STOP).unwrap();
+    rustix::process::kill_process(only_child(child.id()), rustix::process::Signal::STOP).unwrap();
     ours.release().wait().unwrap();
     // By its own word: the servers know it earlier.
     eventually("it holds", || token.exists());

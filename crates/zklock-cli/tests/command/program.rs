@@ -12,6 +12,12 @@ pub fn unhindered(program: &str) -> Command {
     command
 }
 
+/// Whether this user may have namespaces.
+pub fn has_namespaces() -> bool {
+    let mut command = unhindered("unshare");
+    command.args(["-rmfp", "true"]).status().is_ok_and(|status| status.success())
+}
+
 /// `zklock` with these arguments, and nothing of the user's settings.
 pub fn zklock(args: &[&str]) -> Command {
     let mut command = unhindered(env!("CARGO_BIN_EXE_zklock"));

@@ -144,10 +144,13 @@ impl Scene {
 
     /// The process that is between `zklock run` and the command.
     pub fn supervisor(&self) -> Pid {
-        let id = self.first.0.id();
-        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("Linux");
-        Pid::from_raw(children.trim().parse().expect("one child")).expect("a process")
+        only_child(self.first.0.id())
     }
+}
+
+pub fn only_child(id: u32) -> Pid {
+    let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("Linux");
+    Pid::from_raw(children.trim().parse().expect("one child")).expect("a process")
 }
 
 /// A script that appends lines without an end: who, which process, and the time since the machine was booted.

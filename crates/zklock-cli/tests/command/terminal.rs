@@ -4,12 +4,12 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use rustix::process::Signal;
+use rustix::process::{Signal, kill_process};
 use test_support::{Bench, Running, shared};
 use zklock_testing::eventually;
 
-use super::program::{as_shells, unhindered, zklock};
-use super::scene::{Scene, rounds};
+use super::program::{as_shells, has_namespaces, unhindered, zklock};
+use super::scene::{Scene, only_child, rounds};
 
 const LOST: Option<i32> = Some(124);
 
@@ -44,9 +44,15 @@ fn a_job_that_is_stopped_and_soon_continued_goes_on() {
 
 /// zklock leads its session, and is in the foreground.
 fn in_a_terminal_of_its_own(args: &[&str]) -> Running {
+    in_a_terminal(&[env!("CARGO_BIN_EXE_zklock")], args)
+}
+
+/// As [`in_a_terminal_of_its_own`], for this program, with these arguments before the others.
+fn in_a_terminal(program: &[&str], args: &[&str]) -> Running {
+    let words = program.iter().chain(args);
     let quoted: Vec<String> =
-        args.iter().map(|arg| format!("'{}'", arg.replace('\'', r"'\''"))).collect();
-    let line = format!("exec '{}' {}", env!("CARGO_BIN_EXE_zklock"), quoted.join(" "));
+        words.map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+    let line = format!("exec {}", quoted.join(" "));
     let mut command = unhindered("script");
     command.args(["-qec", &line, "/dev/null"]).env("SHELL", "/bin/sh");
     Running(command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("util-linux"))
@@ -90,6 +96,21 @@ fn signals_are_handed_on_and_the_status_is_the_commands() {
         let Scene { first, .. } = scene;
         assert_eq!(first.end().code(), Some(41), "{name}");
     }
+}
+
+/// The leaders of both are outside, as those of a container's first process can be: they have no number inside.
+#[test]
+fn signals_are_handed_on_if_the_session_and_the_group_are_of_another_pid_namespace() {
+    if !has_namespaces() {
+        return;
+    }
+    let line = ["unshare", "-rfp", "--mount-proc", env!("CARGO_BIN_EXE_zklock")];
+    let scene = Scene::begin_by("trap 'exit 41' HUP; $LINES", |args| in_a_terminal(&line, args));
+    let unshare = only_child(scene.first.0.id());
+    let zklock = only_child(unshare.as_raw_nonzero().get().unsigned_abs());
+    kill_process(zklock, Signal::HUP).unwrap();
+    let Scene { first, .. } = scene;
+    assert_eq!(first.end().code(), Some(41));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use zklock::Strategy;
 use zklock_testing::eventually;
 
 use super::program::finish;
+use super::scene::only_child;
 
 /// tmux, with a server of its own.
 struct Screen {
@@ -51,10 +52,7 @@ impl Screen {
     /// The process that draws.
     fn top(&self) -> Pid {
         let shell = self.tmux(&["display-message", "-p", "#{pane_pid}"]);
-        let shell = shell.trim();
-        let children = std::fs::read_to_string(format!("/proc/{shell}/task/{shell}/children"));
-        Pid::from_raw(children.expect("Linux").trim().parse().expect("one child"))
-            .expect("a process")
+        only_child(shell.trim().parse().expect("its id"))
     }
 
     /// The locks, in the order they are shown in.
