@@ -30,9 +30,30 @@ enum State {
     /// There is none.
     None,
     /// A create was submitted; without a reply to wait for, its outcome is unknown.
-    Sent { session: TrustedSession, reply: Option<Box<Pending<Created>>> },
+    Sent {
+        session: TrustedSession,
+        reply: Option<Box<Pending<Created>>>,
+        /// Whether an earlier create on that session may have made it.
+        is_in_doubt: bool,
+    },
     /// It is there, made by that transaction.
     Placed { session: TrustedSession, czxid: i64 },
+}
+
+impl State {
+    /// Whether it may be there, on that session.
+    fn may_be_on(&self, at: &TrustedSession) -> bool {
+        match self {
+            State::None => false,
+            State::Sent { session, .. } | State::Placed { session, .. } => session.id() == at.id(),
+        }
+    }
+}
+
+/// Whether it may be there after this error of a create. A server that has no parent for it knows of no earlier create,
+/// and executes none of a connection before any more.
+fn may_be_there(error: &Error, is_in_doubt: bool) -> bool {
+    error.is_outcome_unknown() || error.is_node_exists() || is_in_doubt && !error.is_no_node()
 }
 
 impl Ephemeral {
@@ -64,7 +85,8 @@ impl Ephemeral {
         loop {
             let session = self.client.trusted_session().await?;
             let reply = session.create(&self.path, &self.data, &self.acl, CreateMode::Ephemeral);
-            self.state = State::Sent { session: session.clone(), reply: Some(Box::new(reply)) };
+            let (reply, is_in_doubt) = (Some(Box::new(reply)), self.state.may_be_on(&session));
+            self.state = State::Sent { session: session.clone(), reply, is_in_doubt };
             let created = match &mut self.state {
                 // Awaited in place: should this be dropped, the reply to come says what is to be deleted.
                 State::Sent { reply: Some(reply), .. } => reply.await,
@@ -73,8 +95,10 @@ impl Ephemeral {
             let placed = match created {
                 Ok(created) => Ok(Some(created.stat.czxid)),
                 Err(error) => {
-                    if let State::Sent { reply, .. } = &mut self.state {
-                        *reply = None;
+                    self.state = State::None;
+                    if may_be_there(&error, is_in_doubt) {
+                        let (session, reply) = (session.clone(), None);
+                        self.state = State::Sent { session, reply, is_in_doubt: true };
                     }
                     self.after(&session, error).await
                 }
@@ -111,9 +135,6 @@ impl Ephemeral {
                 None => Ok(None),
             };
         }
-        if !error.is_outcome_unknown() {
-            self.state = State::None;
-        }
         // Below the root there is nothing to be made: the chroot is missing.
         if error.is_no_node() && self.path.rfind('/') != Some(0) {
             session.create_parents(&self.path, &self.acl).await?;
@@ -133,10 +154,10 @@ impl Ephemeral {
                 let gone = session.guaranteed_delete(&self.path, czxid, false, Arc::default());
                 (gone.await.map(drop), session.id())
             }
-            State::Sent { session, reply } => {
+            State::Sent { session, reply, is_in_doubt } => {
                 let (client, path, id) =
                     (Arc::clone(&self.client), Arc::clone(&self.path), session.id());
-                (clean_up(client, path, session, reply).await, id)
+                (clean_up(client, path, session, reply, is_in_doubt).await, id)
             }
         };
         match gone {
@@ -153,9 +174,9 @@ impl Drop for Ephemeral {
             State::Placed { session, czxid } => {
                 drop(session.guaranteed_delete(&self.path, czxid, false, Arc::default()));
             }
-            State::Sent { session, reply } => {
-                let path = Arc::clone(&self.path);
-                let cleanup = clean_up(Arc::clone(&self.client), path, session, reply);
+            State::Sent { session, reply, is_in_doubt } => {
+                let (client, path) = (Arc::clone(&self.client), Arc::clone(&self.path));
+                let cleanup = clean_up(client, path, session, reply, is_in_doubt);
                 self.client.spawn_duty(async { drop(cleanup.await) });
             }
         }
@@ -168,6 +189,7 @@ async fn clean_up(
     path: Arc<str>,
     sent: TrustedSession,
     reply: Option<Box<Pending<Created>>>,
+    is_in_doubt: bool,
 ) -> Result<()> {
     if let Some(reply) = reply {
         match reply.await {
@@ -176,8 +198,7 @@ async fn clean_up(
                 let gone = sent.guaranteed_delete(&path, czxid, false, Arc::default());
                 return gone.await.map(drop);
             }
-            // It may be of this session by an earlier create, or there is none.
-            Err(error) if !error.is_outcome_unknown() && !error.is_node_exists() => return Ok(()),
+            Err(error) if !may_be_there(&error, is_in_doubt) => return Ok(()),
             Err(_) => {}
         }
     }

@@ -407,6 +407,10 @@ impl Delivery {
                 (LockError::NotHeld { .. }, Some(source)) => {
                     return Err(LockError::outcome_unknown(&self.path, source));
                 }
+                (LockError::Store { source, .. }, doubt) if source.code().is_retryable() => {
+                    in_doubt = doubt;
+                    pause(&source).await;
+                }
                 (error, _) => return Err(error),
             }
         }

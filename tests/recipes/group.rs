@@ -60,6 +60,24 @@ fn members_are_listed_in_the_order_in_which_they_joined_until_they_leave() {
 }
 
 #[test]
+fn a_join_that_is_refused_after_a_lost_reply_leaves_no_member() {
+    let bench = Bench::shared();
+    join(&group(&bench), "before").leave().wait().unwrap();
+    let gate = bench.proxy.hold(Rule::reply(Ops::creates()).path_prefix(&bench.path).once());
+    let client = bench.client();
+    let joining = client.group(&bench.path).join("ghost");
+    gate.wait_reached(TIMEOUT).unwrap();
+    let all_but_create =
+        Permissions::READ | Permissions::WRITE | Permissions::DELETE | Permissions::ADMIN;
+    let acl = [Acl::new(all_but_create, "world", "anyone")];
+    bench.direct().set_acl(&bench.path, &acl, None).wait().unwrap();
+    bench.proxy.reset_all();
+    gate.release();
+    assert_eq!(joining.within(TIMEOUT).wait().unwrap_err().code(), Code::NO_AUTH);
+    expect_empty(&bench);
+}
+
+#[test]
 fn who_watches_hears_of_everybody_who_comes_or_goes() {
     let bench = Bench::shared();
     let mut members = group(&bench).watch_members();

@@ -9,7 +9,7 @@ use test_support::{
     wait_for_another_session,
 };
 use zklock::recipes::{Delivery, WorkQueue};
-use zklock::{Code, LockError};
+use zklock::{Code, LockError, Pending};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 
@@ -248,6 +248,23 @@ fn a_removal_whose_session_ends_before_its_reply_is_of_unknown_outcome() {
     let error = done.unwrap_err();
     assert!(error.is_outcome_unknown(), "{error:?}");
     assert_eq!(elements(&bench), 0, "it was removed");
+}
+
+#[test]
+fn a_removal_for_which_there_is_no_room_is_sent_later() {
+    let bench = Bench::untouched();
+    let client = bench.direct();
+    let queue = client.queue("/queue");
+    queue.put("a").wait().unwrap();
+    let delivery = take(&queue);
+    bench.server.freeze().unwrap();
+    let gets: Vec<_> = (0..20_000).map(|_| client.get("/")).collect();
+    let done = delivery.done();
+    bench.server.thaw().unwrap();
+    let refused = |get: Pending<_>| get.wait().is_err_and(|e| e.code() == Code::THROTTLED_OP);
+    assert!(gets.into_iter().map(refused).fold(false, |any, one| any | one));
+    done.wait().unwrap();
+    assert_eq!(client.children("/queue").wait().unwrap().names, Vec::<String>::new());
 }
 
 #[test]
