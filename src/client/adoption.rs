@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+#[cfg(feature = "capi")]
 use super::link::LinkOwner as _;
-use super::{Client, Link};
+use super::{Client, ClientInner, Link};
 use crate::error::Code;
 #[cfg(feature = "capi")]
 use crate::error::Error;
@@ -31,18 +32,20 @@ impl Link {
     }
 }
 
-impl Client {
-    /// Lets go of an adopted handle at once: on return nothing of ours is inside it, and the guards are lost. All claims
-    /// stay until the session ends.
+impl ClientInner {
+    /// Lets go of an adopted handle at once, also of one that is being given back: on return nothing of ours is inside
+    /// it, and the guards are lost. All claims stay until the session ends.
+    #[cfg(feature = "capi")]
     pub(crate) fn detach(&self) {
-        let inner = self.inner();
-        if let Some(link) = inner.status().link {
+        if let Some(link) = self.status().link {
             link.let_go();
-            inner.observe(&link);
+            self.observe(&link);
         }
-        inner.request_close();
+        self.request_close();
     }
+}
 
+impl Client {
     /// Whether the program has closed the handle below, or we have let go of it.
     pub(crate) fn is_let_go(&self) -> bool {
         let status = self.inner().status();

@@ -32,6 +32,12 @@ impl ClientInner {
         self.closing.load(Ordering::Acquire)
     }
 
+    /// Whether it is closed, and has nothing to do on a handle any more.
+    #[cfg(feature = "capi")]
+    pub(crate) fn is_over(&self) -> bool {
+        self.status().over.is_some()
+    }
+
     /// Whether somebody wants to know that its end is committed.
     pub(super) fn is_end_awaited(&self) -> bool {
         Arc::strong_count(&self.awaits_end) > 1

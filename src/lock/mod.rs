@@ -53,6 +53,8 @@ pub use loss::{GuardState, LostReason};
 pub use multi_lock::MultiLock;
 pub(crate) use op::{LockOp, ready};
 pub use read_write::ReadWriteLock;
+#[cfg(feature = "capi")]
+pub(crate) use reentrant::Joints;
 pub use reentrant::{Owner, ReentrantLock};
 pub(crate) use requests::{Requests, Revocation};
 pub use revocation::ReleaseRequests;

@@ -389,6 +389,109 @@ static void inside_a_callback_nothing_waits_for_itself(void)
     UNTIL(told_calls(&in.told) == 1);
 }
 
+static long long requests_of(const own *o)
+{
+    return strtoll(ask("requests %lld", (long long)session_of(o)), NULL, 10);
+}
+
+/* The C client pings once at most in that time. zklock would prove the session twice, too. */
+static void nothing_is_sent_on(const own *o)
+{
+    long long sent = requests_of(o);
+    pause_ms(session_timeout_ms / 4);
+    CHECK(requests_of(o) <= sent + 1);
+}
+
+/* The release can't end before this returns: the first handle is still being given back. */
+static void follow_and_detach(int rc, const struct Stat *stat, const void *data)
+{
+    struct inside *in = (struct inside *)data;
+    (void)stat;
+    CHECK(rc == ZOK);
+    zkl_guard_free(in->guard);
+    zkl_lock_free(in->lock);
+    GIVES(OK, zkl_client_follow(in->client, in->own[1].zh));
+    GIVES(OK, zkl_client_detach(in->client));
+    zkl_client_free(in->client);
+    nothing_is_sent_on(&in->own[0]);
+    CHECK(zookeeper_close(in->own[0].zh) == ZOK);
+    tell(&in->told, rc, NULL);
+}
+
+static void a_detach_lets_go_of_a_handle_that_is_being_given_back(void)
+{
+    static own both[2];
+    open_own(&both[0]);
+    open_own(&both[1]);
+    static struct inside in;
+    in.own = both;
+    in.client = adopted(&both[0]);
+    in.lock = lock_on(in.client, "/given-back");
+    in.guard = acquired(in.lock);
+    told_init(&in.told);
+    CHECK(zoo_aexists(both[0].zh, "/", 0, follow_and_detach, &in) == ZOK);
+    UNTIL(told_calls(&in.told) == 1);
+    CHECK(zookeeper_close(both[1].zh) == ZOK);
+}
+
+/* Acquired again after the client has gone on: the claim is that of the first acquire, on the handle before. */
+static void a_reentrant_guard_is_told_what_becomes_of_its_claim(void)
+{
+    own first, second;
+    open_own(&first);
+    zkl_client *client = adopted(&first);
+    zkl_lock *lock = lock_on(client, "/reentrant"), *reentrant = NULL;
+    GIVES(OK, zkl_lock_reentrant(lock, &reentrant));
+    zkl_lock_free(lock);
+    zkl_guard *outer = acquired(reentrant);
+    open_own(&second);
+    GIVES(OK, zkl_client_follow(client, second.zh));
+    zkl_guard *inner = acquired(reentrant);
+    CHECK(zkl_guard_holds(inner) == 2 && zkl_guard_token(inner) == zkl_guard_token(outer));
+    zkl_guard_free(outer);
+    told lost;
+    told_init(&lost);
+    int fd = -1;
+    GIVES(OK, zkl_guard_on_lost(inner, tell_lost, &lost, NULL));
+    GIVES(OK, zkl_guard_fd(inner, &fd));
+    /* Without what happens to it there. */
+    CHECK(zookeeper_close(second.zh) == ZOK);
+    UNTIL(zkl_client_state(client) == ZKL_CLOSED);
+    CHECK(zkl_guard_state(inner) == ZKL_HELD && told_calls(&lost) == 0);
+    CHECK(zookeeper_close(first.zh) == ZOK);
+    CHECK(zkl_guard_state(inner) == ZKL_LOST);
+    UNTIL(told_calls(&lost) == 1);
+    CHECK(is_readable(fd, TIMEOUT_MS));
+    zkl_guard_free(inner);
+    zkl_lock_free(reentrant);
+    zkl_client_free(client);
+}
+
+/* Nothing is made on it any more but a lock, which goes with its client. */
+static void a_reentrant_lock_keeps_no_handle(void)
+{
+    own first, second;
+    open_own(&first);
+    zkl_client *client = adopted(&first);
+    zkl_lock *lock = lock_on(client, "/reentrant"), *reentrant = NULL, *owner = NULL;
+    GIVES(OK, zkl_lock_reentrant(lock, &reentrant));
+    GIVES(OK, zkl_lock_as_owner(reentrant, &owner));
+    zkl_guard *guard = acquired(owner);
+    GIVES(OK, zkl_guard_release(guard));
+    open_own(&second);
+    GIVES(OK, zkl_client_follow(client, second.zh));
+    zkl_lock *locks[] = {lock, reentrant, owner};
+    for (int i = 0; i < 3; i++) {
+        guard = acquired(locks[i]);
+        GIVES(OK, zkl_guard_release(guard));
+    }
+    nothing_is_sent_on(&first);
+    for (int i = 0; i < 3; i++)
+        zkl_lock_free(locks[i]);
+    zkl_client_free(client);
+    CHECK(zookeeper_close(first.zh) == ZOK && zookeeper_close(second.zh) == ZOK);
+}
+
 enum { ROUNDS = 100 };
 
 static void *busy(void *userdata)
@@ -462,6 +565,9 @@ int main(int argc, char **argv)
     what_is_held_on_the_handle_before_stays_held();
     a_client_with_sessions_of_its_own_follows_nobody();
     inside_a_callback_nothing_waits_for_itself();
+    a_detach_lets_go_of_a_handle_that_is_being_given_back();
+    a_reentrant_guard_is_told_what_becomes_of_its_claim();
+    a_reentrant_lock_keeps_no_handle();
     both_are_busy_on_one_handle();
     options_that_the_handle_has_are_refused();
     return 0;

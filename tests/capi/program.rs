@@ -87,6 +87,12 @@ impl World {
                 let exists = client().exists(&path).unwrap().is_some();
                 return if exists { "yes" } else { "no" }.to_owned();
             }
+            "requests" => {
+                let id: i64 = about.parse().unwrap();
+                let connections = shared().connections().unwrap();
+                let of_it = connections.iter().filter(|connection| connection.session_id == id);
+                return of_it.map(|connection| connection.received).sum::<u64>().to_string();
+            }
             "children" => return client().children(&path).unwrap().len().to_string(),
             other => panic!("the program asks for {other:?}"),
         }

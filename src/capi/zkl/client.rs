@@ -178,9 +178,7 @@ pub extern "C" fn zkl_client_detach(client: Option<&zkl_client>) -> c_int {
     status(|| {
         let present = &given(NAME, "client", client)?.present;
         if present.is_adopted() {
-            for shared in present.all() {
-                shared.client(NAME)?.detach();
-            }
+            present.detach();
             return Ok(());
         }
         let closed = present.shared().store.close();

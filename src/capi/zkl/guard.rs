@@ -67,6 +67,7 @@ impl zkl_guard {
     }
 
     pub(super) fn new(guard: Arc<Guard>, shared: Arc<Shared>) -> zkl_guard {
+        let shared = shared.of(&guard);
         let locks = guard.tokens().into_iter();
         zkl_guard {
             locks: locks.map(|(path, token)| (c_string(path), token)).collect(),

@@ -13,7 +13,7 @@ use crate::capi::zkl::options::{self, Contending, Sharing, zkl_lock_options};
 use crate::capi::zkl::present::{OnASession, PresentLock};
 use crate::capi::zkl::shared::Shared;
 use crate::capi::zkl::timeout::{limited, timeout};
-use crate::lock::{Guard, Lock, LockError, Owner, ReentrantLock};
+use crate::lock::{Guard, Joints, Lock, LockError, Owner};
 use crate::runtime::Pending;
 
 /// A lock on a path; see zkl_lock_new.
@@ -30,8 +30,8 @@ pub(super) enum Acquires {
     /// Each time for another.
     Anew,
     /// For the thread that calls.
-    ForThread(ReentrantLock),
-    ForOwner(ReentrantLock, Owner),
+    ForThread(Arc<Joints>),
+    ForOwner(Arc<Joints>, Owner),
 }
 
 impl Object for zkl_lock {
@@ -58,11 +58,12 @@ impl zkl_lock {
     }
 
     fn acquired_on(&self, session: OnASession) -> OnASession {
-        let lock = match &self.acquires {
+        let (joints, owner) = match &self.acquires {
             Acquires::Anew => return session,
-            Acquires::ForThread(lock) => lock.at(&session.lock).owned_by(&Owner::this_thread()),
-            Acquires::ForOwner(lock, owner) => lock.at(&session.lock).owned_by(owner),
+            Acquires::ForThread(joints) => (joints, &Owner::this_thread()),
+            Acquires::ForOwner(joints, owner) => (joints, owner),
         };
+        let lock = session.lock.reentrant_by(Arc::clone(joints)).owned_by(owner);
         OnASession { lock, ..session }
     }
 

@@ -1,13 +1,13 @@
 //! The session that a C client and its locks work on at present: an adopted client can go on with another.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use parking_lot::{Mutex, RwLock};
 
 use crate::capi::boundary::Failure;
 use crate::capi::zkl::options::{Contending, Sharing};
 use crate::capi::zkl::shared::Shared;
-use crate::client::ClientOptions;
+use crate::client::{ClientInner, ClientOptions};
 use crate::lock::{Lock, Semaphore};
 use crate::process::Process;
 use crate::raw::Adopted;
@@ -24,8 +24,8 @@ pub(super) struct Present {
 
 struct Sessions {
     present: Arc<Shared>,
-    /// Those before that something is still made on.
-    before: Vec<Weak<Shared>>,
+    /// Those before that are not over: something is made on them, or their handles are still being given back.
+    before: Vec<Arc<ClientInner>>,
 }
 
 impl Present {
@@ -47,11 +47,16 @@ impl Present {
         Arc::clone(&self.sessions.read().present)
     }
 
-    /// Those that something may be made on: the present one, and those before it.
-    pub(super) fn all(&self) -> Vec<Arc<Shared>> {
-        let sessions = self.sessions.read();
-        let before = sessions.before.iter().filter_map(Weak::upgrade);
-        before.chain([Arc::clone(&sessions.present)]).collect()
+    /// Lets go of all handles: the present one, and those before it.
+    pub(super) fn detach(&self) {
+        let (present, before) = {
+            let sessions = self.sessions.read();
+            (Arc::clone(&sessions.present), sessions.before.clone())
+        };
+        before.iter().for_each(|client| client.detach());
+        if let Some(client) = present.store.client() {
+            client.inner().detach();
+        }
     }
 
     /// Continues on another handle. Objects made on the previous handle stay there.
@@ -66,8 +71,8 @@ impl Present {
             let callbacks = Arc::clone(&sessions.present.callbacks);
             let present = Shared::new(client.into(), callbacks);
             let before = std::mem::replace(&mut sessions.present, present);
-            sessions.before.retain(|before| before.strong_count() > 0);
-            sessions.before.push(Arc::downgrade(&before));
+            sessions.before.retain(|client| !client.is_over());
+            sessions.before.extend(before.store.client().map(|client| Arc::clone(client.inner())));
             before
         };
         before.drop_without_waiting();

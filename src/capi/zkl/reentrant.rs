@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 use std::mem::MaybeUninit;
+use std::sync::Arc;
 
 use crate::capi::boundary::{Failure, given, number, output, status};
 use crate::capi::codes;
@@ -34,8 +35,8 @@ pub extern "C" fn zkl_lock_reentrant(
         let lock = given(NAME, "lock", lock)?;
         let place = output(NAME, "reentrant", reentrant)?;
         let owners = match &lock.acquires {
-            Acquires::Anew => lock.at_present().lock.reentrant(),
-            Acquires::ForThread(owners) | Acquires::ForOwner(owners, _) => owners.clone(),
+            Acquires::Anew => Arc::default(),
+            Acquires::ForThread(owners) | Acquires::ForOwner(owners, _) => Arc::clone(owners),
         };
         let made = lock.acquired(Acquires::ForThread(owners));
         place.write(Box::into_raw(Box::new(made)));
@@ -60,7 +61,7 @@ pub extern "C" fn zkl_lock_as_owner(
         let lock = given(NAME, "reentrant", reentrant)?;
         let place = output(NAME, "owner", owner)?;
         let owners = match &lock.acquires {
-            Acquires::ForThread(owners) | Acquires::ForOwner(owners, _) => owners.clone(),
+            Acquires::ForThread(owners) | Acquires::ForOwner(owners, _) => Arc::clone(owners),
             Acquires::Anew => {
                 let why = "the lock is not re-entrant: make one by zkl_lock_reentrant";
                 return Err(Failure::bad_argument(NAME, why));

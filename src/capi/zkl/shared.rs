@@ -10,6 +10,7 @@ use futures_util::FutureExt as _;
 use crate::capi::boundary::{Failure, may_block, may_wait_for};
 use crate::capi::callbacks::CallbackThread;
 use crate::client::{Client, ClientInner, Duties};
+use crate::lock::Guard;
 use crate::panics::catch_panic_of;
 use crate::process::Process;
 use crate::raw::inside_callback;
@@ -68,6 +69,20 @@ impl Shared {
         let (process, end) = (Process::this(), AwaitedEnd(inner));
         COUNT.fetch_add(1, Ordering::AcqRel);
         Arc::new(Shared { store, callbacks, duties, process, end })
+    }
+
+    /// The session of a guard that was acquired on this one: the owner of a re-entrant lock may hold it on one before.
+    pub(super) fn of(self: Arc<Self>, guard: &Guard) -> Arc<Shared> {
+        let own = self.store.client().map(|client| Arc::as_ptr(client.inner()));
+        let client = guard.store().and_then(Client::of_store);
+        match client.filter(|client| Some(Arc::as_ptr(client.inner())) != own) {
+            Some(client) => {
+                let shared = Shared::new(client.into(), Arc::clone(&self.callbacks));
+                self.drop_without_waiting();
+                shared
+            }
+            _ => self,
+        }
     }
 
     /// The session ends in the background, if this is the last that has it.

@@ -23,8 +23,9 @@ use crate::lock::store::{StoredLock, Tried};
 use crate::lock::tenure::Tenure;
 use crate::runtime::{Late, Pending, wake};
 
+/// What each owner has of a lock.
 #[derive(Default)]
-pub(super) struct Joints {
+pub(crate) struct Joints {
     by_owner: Mutex<HashMap<Owner, Weak<Joint>>>,
 }
 

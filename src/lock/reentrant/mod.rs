@@ -7,7 +7,8 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::Instant;
 
-use self::joint::{Joint, Joints};
+use self::joint::Joint;
+pub(crate) use self::joint::Joints;
 pub use self::owner::Owner;
 use super::Lock;
 use super::ahead::Ahead;
@@ -63,7 +64,12 @@ impl Lock {
     /// strategy and ACL before. A lock that several may hold (of readers, permits of a semaphore) is held once by each
     /// owner.
     pub fn reentrant(self) -> ReentrantLock {
-        ReentrantLock { stored: self.shared(), joints: Arc::default(), process: Process::this() }
+        self.reentrant_by(Arc::default())
+    }
+
+    /// The same lock, re-entrant for the owners that those are of.
+    pub(crate) fn reentrant_by(self, joints: Arc<Joints>) -> ReentrantLock {
+        ReentrantLock { stored: self.shared(), joints, process: Process::this() }
     }
 }
 
@@ -77,11 +83,6 @@ impl ReentrantLock {
     pub fn owned_by(&self, owner: &Owner) -> Lock {
         let ReentrantLock { stored, joints, process } = self.clone();
         Lock::new(Arc::new(Owned { stored, joints, owner: owner.clone(), process }))
-    }
-
-    #[cfg(feature = "capi")]
-    pub(crate) fn at(&self, lock: &Lock) -> ReentrantLock {
-        ReentrantLock { stored: lock.shared(), ..self.clone() }
     }
 
     /// Acquires the lock for an owner. If the owner holds it, this costs no request. If another acquire of that owner
