@@ -291,6 +291,23 @@ fn a_write_to_a_claim_that_is_not_announced_releases_nobody() {
     guard.release().wait().unwrap();
 }
 
+#[test]
+fn who_has_it_off_asks_once_more_after_an_announced_release() {
+    let bench = Bench::own();
+    let [first] = acquainted(&bench, announcing);
+    let second = plain(&bench);
+    let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
+    let (waiting, own) = waits(&bench, &second, false);
+    let look = bench.proxy.hold(Rule::request(Ops::lists()));
+    guard.release().wait().unwrap();
+    look.wait_reached(TIMEOUT).unwrap();
+    assert!(!waiting.is_finished());
+    look.release();
+    let guard = get(waiting);
+    assert_eq!(guard.fencing_token(), own.czxid);
+    guard.release().wait().unwrap();
+}
+
 /// Somebody deletes the claim of who waits between two others. It must not hold by the release of the first, for
 /// which the last waits as well then.
 fn robbed_while_it_waits(bench: &Bench, [first, second, third]: [Client; 3]) {

@@ -48,9 +48,11 @@ impl Attempt {
                 // A name of another directory may be that of a hold there, whose release would hit this claim.
                 let is_named_so = self.claim.layout().names(name::last(path));
                 let is_announced = is_announced && is_in_our_directory && is_named_so;
+                let is_trusted = self.spec.lock.client.announces_releases();
                 let connection = Connection::of(session);
-                let is_announced =
-                    is_announced && announced::is_acl_enforced(session, &self.spec.lock.path).await;
+                let is_announced = is_announced
+                    && is_trusted
+                    && announced::is_acl_enforced(session, &self.spec.lock.path).await;
                 self.behind =
                     Some(Behind { czxid, connection, is_only, is_announced, is_followed: false });
                 Some(status)
