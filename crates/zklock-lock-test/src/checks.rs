@@ -82,7 +82,7 @@ pub trait Loss: Send {
 
 impl Loss for LostSignal {
     fn is_told(&self) -> bool {
-        matches!(self.get(), Some(LostReason::Session | LostReason::Deleted))
+        self.get().is_some_and(|reason| reason != LostReason::Released)
     }
 }
 

@@ -259,6 +259,9 @@ impl Visit<'_> {
             (None, Err(LockError::Lost { reason: LostReason::Deleted, .. })) => {
                 return self.deleted(token, outcome);
             }
+            (Some(LostReason::Broken), _) => {
+                "while inside: another client broke its hold".to_owned()
+            }
             (Some(_), _) => "while inside: its session could not be trusted any more".to_owned(),
             (None, Err(error)) => format!("by the time of its release: {error}"),
             (None, Ok(())) => return,
