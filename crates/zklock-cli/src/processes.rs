@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use rustix::io::Errno;
 use rustix::process::{
@@ -113,9 +114,15 @@ fn children(parent: Pid) -> Vec<Pid> {
     found
 }
 
-/// Whether `/proc` shows this process by the id that it has itself: not where it is that of another pid namespace,
-/// in which the processes below this one are others than they seem.
+/// Whether `/proc` shows this process, and what it starts, by the ids that they have themselves: not where it is that of
+/// another pid namespace, in which the processes below this one are others than they seem.
 pub fn are_seen() -> bool {
+    // What is started may be in another namespace than this process (`unshare --pid` without `--fork`).
+    let namespace = |name: &str| fs::read_link(format!("/proc/self/ns/{name}")).ok();
+    let is_for_children = Path::new("/proc/self/ns/pid_for_children").symlink_metadata().is_ok();
+    if is_for_children && namespace("pid") != namespace("pid_for_children") {
+        return false;
+    }
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let own = getpid().as_raw_nonzero().to_string();
     // A process has an id in each namespace from that of /proc to its own.

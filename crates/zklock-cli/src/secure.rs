@@ -1,6 +1,6 @@
 //! TLS, and who the command is to the servers. No password is an argument or a variable: the file that has it is.
 
-use std::env;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
@@ -9,6 +9,7 @@ use zklock::ClientOptions;
 use zklock::zookeeper::{Sasl, Tls};
 
 use crate::failure::Failure;
+use crate::servers::variable;
 
 /// All that a configuration file may say of it. The variables are `ZKLOCK_` and the same in capitals.
 pub const KEYS: [&str; 9] = [
@@ -115,9 +116,13 @@ impl SecureArgs {
     /// # Errors
     /// What is missing, contradicts itself, or can't be read.
     pub fn read(&self, file: impl Fn(&str) -> Option<String>) -> Result<Secure, Failure> {
+        let mut variables = BTreeMap::new();
+        for key in KEYS {
+            let name = format!("ZKLOCK_{}", key.to_uppercase().replace('-', "_"));
+            variables.extend(variable(&name)?.map(|value| (key, value)));
+        }
         let value = |key: &str| {
-            let variable = format!("ZKLOCK_{}", key.to_uppercase().replace('-', "_"));
-            let given = self.argument(key).cloned().or_else(|| env::var(variable).ok());
+            let given = self.argument(key).or_else(|| variables.get(key)).cloned();
             given.or_else(|| file(key)).filter(|value| !value.is_empty())
         };
         Ok(Secure { tls: tls(&value)?, sasl: sasl(&value)?, auth: auth(&value)? })

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 use std::env;
+use std::ffi::OsString;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -88,9 +90,10 @@ impl Servers {
     /// Nothing names a store, it is one of this process alone, or a file can't be read.
     pub fn place(&self) -> Result<Place, Failure> {
         let file = self.file()?;
-        let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
-        let named = self.hosts.clone().or_else(|| variable("ZKLOCK_STORE"));
-        let named = named.or_else(|| variable("ZKLOCK_HOSTS")).or(file.store).or(file.hosts);
+        let mut variables =
+            [variable("ZKLOCK_STORE")?, variable("ZKLOCK_HOSTS")?].into_iter().flatten();
+        let named = self.hosts.clone().or_else(|| variables.find(|value| !value.is_empty()));
+        let named = named.or(file.store).or(file.hosts);
         let named = named.filter(|named| !named.is_empty()).ok_or_else(|| {
             Failure::new(format!(
                 "which ZooKeeper servers? Give --hosts HOST:PORT, set ZKLOCK_HOSTS, or write hosts = \"HOST:PORT\" into {SYSTEM_FILE}"
@@ -158,17 +161,36 @@ impl Servers {
                 .map_err(|error| Failure::new(format!("{}: {error}", named.display())))?;
             return read(&named, &text);
         }
-        let configuration = env::var_os("XDG_CONFIG_HOME")
-            .map(PathBuf::from)
-            .or_else(|| env::var_os("HOME").map(|home| PathBuf::from(home).join(".config")));
+        let directory =
+            |name| env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let configuration =
+            directory("XDG_CONFIG_HOME").or_else(|| Some(directory("HOME")?.join(".config")));
         let users = configuration.map(|directory| directory.join("zklock.toml"));
         for file in users.into_iter().chain([PathBuf::from(SYSTEM_FILE)]) {
-            if let Ok(text) = std::fs::read_to_string(&file) {
-                return read(&file, &text);
+            match std::fs::read_to_string(&file) {
+                Ok(text) => return read(&file, &text),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                // The next file may name other servers. Their locks exclude nobody here.
+                Err(error) => {
+                    let file = file.display();
+                    return Err(Failure::new(format!(
+                        "{file}: {error}: make it readable, or choose another by ZKLOCK_CONFIG=FILE"
+                    )));
+                }
             }
         }
         Ok(FileSettings::default())
     }
+}
+
+/// A variable of the environment.
+///
+/// # Errors
+/// It is no text.
+pub fn variable(name: &str) -> Result<Option<String>, Failure> {
+    let value = env::var_os(name).map(OsString::into_string).transpose();
+    value.map_err(|value| Failure::new(format!("{name}: not UTF-8: {}", value.to_string_lossy())))
 }
 
 impl Settings {

@@ -16,10 +16,10 @@ pub fn print(heading: &[&str], rows: &[Vec<String>]) {
     show(format_args!("{}", lay_out(heading, rows, width())));
 }
 
-/// That of the terminal; elsewhere there is no limit.
+/// That of the terminal; elsewhere, and on one that does not know it, there is no limit.
 pub fn width() -> usize {
     let size = if stdout().is_terminal() { tcgetwinsize(stdout()).ok() } else { None };
-    size.map_or(usize::MAX, |size| usize::from(size.ws_col).max(1))
+    size.map(|size| usize::from(size.ws_col)).filter(|width| *width > 0).unwrap_or(usize::MAX)
 }
 
 /// Each column as wide as its widest cell, as long as there is room; the last is not filled up.

@@ -82,13 +82,16 @@ impl Hold<'_> {
     /// Starts the command, and stays until nothing of it is left. Whoever releases the lock before that breaks it.
     pub fn run(&mut self, session: i64) -> Outcome {
         self.state.until = boot_clock::now() + self.guard.remaining();
-        self.supervised.run(Start {
+        let start = Start {
             until: self.state.until,
             grace: self.times.grace,
             margin: self.times.margin,
             token: self.guard.fencing_token(),
             session,
-        });
+        };
+        if let Err(error) = self.supervised.run(start) {
+            say(format_args!("{}: the supervisor got no order to start: {error}", self.path));
+        }
         let lost = self.guard.lost();
         // Without it, the loss is seen a tick later.
         self.listen("loss", move || {
@@ -240,6 +243,10 @@ impl Hold<'_> {
         self.state.stop_at = None;
         // A report that the command was stopped is of this stop, also if it comes later.
         self.state.resumed += 1;
+        if getpid().is_init() {
+            // The first process of a container cannot be stopped: nothing would continue the command.
+            return self.resume();
+        }
         // Other threads may be stopped first. What follows when it goes on is left to the signal that says so.
         let _ = kill_process(getpid(), Signal::STOP);
     }

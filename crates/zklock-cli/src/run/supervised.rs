@@ -49,8 +49,8 @@ impl Supervised {
     ) -> io::Result<Supervised> {
         if !processes::are_seen() {
             return Err(io::Error::other(
-                "/proc is not of this process's pid namespace, so the command could outlive the lock: mount it \
-                 there (unshare --mount-proc)",
+                "/proc is not of this process's pid namespace, or not of that of its children, so the command could \
+                 outlive the lock: mount it there (unshare --fork --mount-proc)",
             ));
         }
         // All of it falls to this process if the supervisor dies.
@@ -90,9 +90,17 @@ impl Supervised {
         Ok(Supervised { socket, supervisor: Pid::from_child(&child), cgroup, shares_group })
     }
 
-    /// Has the command started, with the standard input of this process.
-    pub fn run(&self, start: Start) {
-        let _ = wire::send(&*self.socket, &Order::Start(start).write(), Some(stdin().as_fd()));
+    /// Has the command started, with the standard input of this process. A supervisor that does not hear of it is killed:
+    /// it would wait for ever.
+    ///
+    /// # Errors
+    /// The kernel lets no more descriptors be sent, or the supervisor is gone.
+    pub fn run(&self, start: Start) -> io::Result<()> {
+        wire::send(&*self.socket, &Order::Start(start).write(), Some(stdin().as_fd())).inspect_err(
+            |_| {
+                let _ = kill_process(self.supervisor, Signal::KILL);
+            },
+        )
     }
 
     /// A supervisor that takes no orders acts by what it was told last.

@@ -189,6 +189,35 @@ fn hosts_come_from_the_environment_and_from_a_file() {
     fs::write(&file, format!("hosts = \"{hosts}\"\nsession-timeout = \"6s\"\n")).unwrap();
     assert_eq!(run(super::program::zklock(&args).env("ZKLOCK_CONFIG", &file)), Some(0));
     assert_eq!(run(super::program::zklock(&args).env("XDG_CONFIG_HOME", scratch.path())), Some(0));
+    // Of the working directory.
+    for name in ["XDG_CONFIG_HOME", "HOME"] {
+        let mut command = super::program::zklock(&args);
+        assert_eq!(run(command.current_dir(scratch.path()).env(name, "")), Some(125), "{name}");
+    }
+}
+
+/// Another file or variable may name other servers. Their locks exclude nobody here.
+#[test]
+fn settings_that_cannot_be_read_are_not_passed_over() {
+    use std::os::unix::ffi::OsStrExt;
+    let (hosts, path) = (shared().hosts(), Bench::shared().path);
+    let args = ["run", path.as_str(), "true"];
+    let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
+    let file = scratch.path().join("zklock.toml");
+    fs::write(&file, b"hosts = \"\xff\"\n").unwrap();
+    let no_text = std::ffi::OsStr::from_bytes(b"\xff");
+    let cases = [
+        ("XDG_CONFIG_HOME", scratch.path().as_os_str(), file.to_str().unwrap()),
+        ("ZKLOCK_STORE", no_text, "ZKLOCK_STORE: not UTF-8"),
+        ("ZKLOCK_TLS_CA", no_text, "ZKLOCK_TLS_CA: not UTF-8"),
+    ];
+    for (name, value, why) in cases {
+        let mut command = super::program::zklock(&args);
+        let output = command.env("ZKLOCK_HOSTS", &hosts).env(name, value).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(125), "{name}: {err}");
+        assert!(err.contains(why), "{name}: {err}");
+    }
 }
 
 #[test]

@@ -8,14 +8,14 @@ use test_support::Running;
 /// A program that ignores no signal because this process does: as a job of a shell in the background it ignores some.
 pub fn unhindered(program: &str) -> Command {
     let mut command = Command::new("env");
-    command.args(["--default-signal", program]);
+    command.args(["--default-signal", "LC_ALL=C", program]);
     command
 }
 
 /// Whether this user may have namespaces.
 pub fn has_namespaces() -> bool {
     let mut command = unhindered("unshare");
-    command.args(["-rmfp", "true"]).status().is_ok_and(|status| status.success())
+    command.args(["-rfp", "--mount-proc", "true"]).status().is_ok_and(|status| status.success())
 }
 
 /// `zklock` with these arguments, and nothing of the user's settings.

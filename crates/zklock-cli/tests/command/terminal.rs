@@ -113,6 +113,27 @@ fn signals_are_handed_on_if_the_session_and_the_group_are_of_another_pid_namespa
     assert_eq!(first.end().code(), Some(41));
 }
 
+/// As Ctrl-Z in a container: nobody would continue the command, which would keep the lock.
+#[test]
+fn a_first_process_of_a_namespace_continues_its_command_when_it_is_to_stop() {
+    if !has_namespaces() {
+        return;
+    }
+    let scene = Scene::begin_by("$LINES", |args| {
+        let mut command = unhindered("unshare");
+        command.args(["-rfp", "--kill-child", "--mount-proc", env!("CARGO_BIN_EXE_zklock")]);
+        Running(command.args(args).stdin(Stdio::null()).spawn().expect("util-linux"))
+    });
+    for _ in 0..2 {
+        kill_process(only_child(scene.first.0.id()), Signal::TSTP).unwrap();
+        eventually("the command is stopped, and continued", || {
+            let so_far = scene.count("first");
+            std::thread::sleep(std::time::Duration::from_millis(100));
+            scene.count("first") > so_far
+        });
+    }
+}
+
 #[test]
 fn a_signal_while_it_waits_leaves_no_claim_behind() {
     let scene = Scene::begin_to_stay("$LINES");
