@@ -467,27 +467,25 @@ static void a_reentrant_guard_is_told_what_becomes_of_its_claim(void)
     zkl_client_free(client);
 }
 
-/* Nothing is made on it any more but a lock, which goes with its client. */
-static void a_reentrant_lock_keeps_no_handle(void)
+/* What is held or waited for keeps a handle. Locks do not, also if nobody uses them after their client has gone on. */
+static void an_idle_lock_keeps_no_handle(void)
 {
     own first, second;
     open_own(&first);
     zkl_client *client = adopted(&first);
-    zkl_lock *lock = lock_on(client, "/reentrant"), *reentrant = NULL, *owner = NULL;
+    zkl_lock *lock = lock_on(client, "/idle"), *reentrant = NULL, *owner = NULL;
     GIVES(OK, zkl_lock_reentrant(lock, &reentrant));
     GIVES(OK, zkl_lock_as_owner(reentrant, &owner));
-    zkl_guard *guard = acquired(owner);
-    GIVES(OK, zkl_guard_release(guard));
+    zkl_lock *locks[] = {lock, reentrant, owner};
+    for (int i = 0; i < 3; i++)
+        GIVES(OK, zkl_guard_release(acquired(locks[i])));
     open_own(&second);
     GIVES(OK, zkl_client_follow(client, second.zh));
-    zkl_lock *locks[] = {lock, reentrant, owner};
-    for (int i = 0; i < 3; i++) {
-        guard = acquired(locks[i]);
-        GIVES(OK, zkl_guard_release(guard));
-    }
     nothing_is_sent_on(&first);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++) {
+        GIVES(OK, zkl_guard_release(acquired(locks[i])));
         zkl_lock_free(locks[i]);
+    }
     zkl_client_free(client);
     CHECK(zookeeper_close(first.zh) == ZOK && zookeeper_close(second.zh) == ZOK);
 }
@@ -567,7 +565,7 @@ int main(int argc, char **argv)
     inside_a_callback_nothing_waits_for_itself();
     a_detach_lets_go_of_a_handle_that_is_being_given_back();
     a_reentrant_guard_is_told_what_becomes_of_its_claim();
-    a_reentrant_lock_keeps_no_handle();
+    an_idle_lock_keeps_no_handle();
     both_are_busy_on_one_handle();
     options_that_the_handle_has_are_refused();
     return 0;

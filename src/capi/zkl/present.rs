@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 
 use crate::capi::boundary::Failure;
 use crate::capi::zkl::options::{Contending, Sharing};
@@ -85,11 +85,9 @@ pub(super) struct PresentLock {
     pub(super) sessions: Arc<Present>,
     path: String,
     how: Contending,
-    latest: Mutex<OnASession>,
 }
 
 /// A lock on one session.
-#[derive(Clone)]
 pub(super) struct OnASession {
     pub(super) lock: Lock,
     /// Of which it takes permits.
@@ -99,8 +97,7 @@ pub(super) struct OnASession {
 
 impl PresentLock {
     pub(super) fn new(sessions: &Arc<Present>, path: &str, how: Contending) -> PresentLock {
-        let latest = Mutex::new(contending(sessions.shared(), path, &how));
-        PresentLock { sessions: Arc::clone(sessions), path: path.to_owned(), how, latest }
+        PresentLock { sessions: Arc::clone(sessions), path: path.to_owned(), how }
     }
 
     pub(super) fn is_inherited(&self) -> bool {
@@ -112,18 +109,9 @@ impl PresentLock {
         contending(session, &self.path, &self.how)
     }
 
-    /// The lock on the present session.
+    /// The lock on the present session. It is kept nowhere: a lock that nobody uses keeps no session.
     pub(super) fn at_present(&self) -> OnASession {
-        let shared = self.sessions.shared();
-        let mut latest = self.latest.lock();
-        if Arc::ptr_eq(&latest.shared, &shared) {
-            return latest.clone();
-        }
-        let next = contending(shared, &self.path, &self.how);
-        let before = std::mem::replace(&mut *latest, next.clone());
-        drop(latest);
-        before.shared.drop_without_waiting();
-        next
+        self.on(self.sessions.shared())
     }
 }
 
