@@ -9,7 +9,7 @@ use zklock::ClientOptions;
 use zklock::zookeeper::{Sasl, Tls};
 
 use crate::failure::Failure;
-use crate::servers::variable;
+use crate::text::variable;
 
 /// All that a configuration file may say of it. The variables are `ZKLOCK_` and the same in capitals.
 pub const KEYS: [&str; 9] = [

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::env;
-use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +12,7 @@ use zklock::{Store, StoreOptions};
 
 use crate::failure::Failure;
 use crate::secure::{self, Secure, SecureArgs};
-use crate::text::parse_duration;
+use crate::text::{parse_duration, variable};
 
 /// The default session timeout of commands that hold nothing for long.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -182,15 +181,6 @@ impl Servers {
         }
         Ok(FileSettings::default())
     }
-}
-
-/// A variable of the environment.
-///
-/// # Errors
-/// It is no text.
-pub fn variable(name: &str) -> Result<Option<String>, Failure> {
-    let value = env::var_os(name).map(OsString::into_string).transpose();
-    value.map_err(|value| Failure::new(format!("{name}: not UTF-8: {}", value.to_string_lossy())))
 }
 
 impl Settings {

@@ -1,6 +1,10 @@
 //! Texts that others have written, and times, for people.
 
+use std::env;
+use std::ffi::OsString;
 use std::time::{Duration, SystemTime};
+
+use crate::failure::Failure;
 
 /// Longer ones are cut.
 const LONGEST: usize = 256;
@@ -75,6 +79,15 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         Err(_) => humantime::parse_duration(text).map_err(|error| error.to_string()),
     }?;
     if parsed > LONGEST { Err("longer than 100 years".to_owned()) } else { Ok(parsed) }
+}
+
+/// A variable of the environment.
+///
+/// # Errors
+/// It is no text.
+pub fn variable(name: &str) -> Result<Option<String>, Failure> {
+    let value = env::var_os(name).map(OsString::into_string).transpose();
+    value.map_err(|value| Failure::new(format!("{name}: not UTF-8: {}", value.to_string_lossy())))
 }
 
 #[cfg(test)]
