@@ -1,8 +1,11 @@
 //! TLS: what works, what is refused and why, and what goes on when servers come and go.
 
+use std::fs::File;
 use std::net::TcpListener;
+use std::os::fd::AsRawFd;
 use std::time::Duration;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use test_support::secure::{Authority, HERE, Scene, briefly};
 use test_support::{
     LONGEST_SESSION, TIMEOUT, acquire_in_background, eventually, expire, options, session_id,
@@ -43,6 +46,22 @@ fn a_lock_is_held_over_tls_and_lost_and_held_again() {
     let guard = client.lock("/locks/a").acquire().within(TIMEOUT).wait().unwrap();
     assert!(guard.fencing_token() > token);
     guard.release().wait().unwrap();
+}
+
+/// The C client would wait for a handshake by `select`, which has no place for a descriptor of 1024 or more.
+#[test]
+fn a_program_with_thousands_of_open_files_connects_over_tls() {
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }).unwrap();
+    let open = limit.maximum.map_or(19_000, |most| most.min(20_000) - 1000);
+    let scene = Scene::new();
+    let server = scene.servers(HERE).start().unwrap();
+    let files: Vec<File> = (0..open).map(|_| File::open("/dev/null").unwrap()).collect();
+    assert!(files.last().unwrap().as_raw_fd() > 1024, "too few may be open: {limit:?}");
+    for _ in 0..20 {
+        let client = options().tls(scene.tls()).connect(&secure(&server)).wait().unwrap();
+        client.lock("/locks/a").acquire().wait().unwrap().release().wait().unwrap();
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@
  * - A client without a certificate of its own may connect. Upstream requires one.
  * - Host names are verified, if that is asked for. Upstream verifies none.
  * - What TLS has decrypted already is processed. Upstream waits for the next byte of the server's first.
+ * - A socket may have any number. Upstream waits for a handshake by select, which writes beyond its sets from 1024 on.
  * - A request that finds the socket full is sent later. Upstream takes that for a lost connection.
  * - A key without its password is an error. Upstream asks on the terminal.
  * - One handle may have both TLS and SASL, a log of its own, and any characters in the names of its files.
@@ -20,9 +21,11 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -60,6 +63,7 @@ static int load_key(SSL_CTX *context, const char *file);
 static int check_key(const SSL_CTX *context);
 static int set_fd(zhandle_t *zh, SSL *ssl, int fd);
 static int handshake(zhandle_t *zh, SSL *ssl);
+static int wait_for(int fd, const fd_set *reads, const fd_set *writes, const struct timeval *limit);
 static int process_once(zhandle_t *zh, int events);
 
 #if OPENSSL_VERSION_NUMBER >= 0x30000000L && !defined(FIPS_mode)
@@ -77,6 +81,14 @@ static int process_once(zhandle_t *zh, int events);
 #define SSL_CTX_set_mode(context, mode)                                                                       \
     SSL_CTX_ctrl((context), SSL_CTRL_MODE,                                                                    \
                  (mode) | SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL)
+/* Each set is a flag: there is one socket to wait for. */
+#undef FD_ZERO
+#undef FD_SET
+#undef FD_CLR
+#define FD_ZERO(set) (*(char *)(set) = 0)
+#define FD_SET(fd, set) (*(char *)(set) = 1)
+#define FD_CLR(fd, set) (*(char *)(set) = 0)
+#define select(count, reads, writes, errors, limit) wait_for((count)-1, reads, writes, limit)
 #define zookeeper_process process_once
 #endif
 
@@ -246,6 +258,18 @@ static int handshake(zhandle_t *zh, SSL *ssl)
                   reason ? reason : "unknown error");
     }
     return rc;
+}
+
+static int wait_for(int fd, const fd_set *reads, const fd_set *writes, const struct timeval *limit)
+{
+    struct pollfd waited_for = {fd, 0, 0};
+    if (*(const char *)reads) {
+        waited_for.events |= POLLIN;
+    }
+    if (*(const char *)writes) {
+        waited_for.events |= POLLOUT;
+    }
+    return poll(&waited_for, 1, (int)(limit->tv_sec * 1000 + limit->tv_usec / 1000));
 }
 
 int zookeeper_process(zhandle_t *zh, int events)
