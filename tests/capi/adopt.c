@@ -467,7 +467,7 @@ static void a_reentrant_guard_is_told_what_becomes_of_its_claim(void)
     zkl_client_free(client);
 }
 
-/* What is held or waited for keeps a handle. Locks do not, also if nobody uses them after their client has gone on. */
+/* Guards and attempts keep a handle. Locks do not, even if nobody uses them after zkl_client_follow. */
 static void an_idle_lock_keeps_no_handle(void)
 {
     own first, second;

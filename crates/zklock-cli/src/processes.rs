@@ -114,10 +114,10 @@ fn children(parent: Pid) -> Vec<Pid> {
     found
 }
 
-/// Whether `/proc` shows this process, and what it starts, by the ids that they have themselves: not where it is that of
-/// another pid namespace, in which the processes below this one are others than they seem.
+/// Whether `/proc` shows this process and its children by their own ids. The `/proc` of another pid namespace does not,
+/// and would show other processes below this one.
 pub fn are_seen() -> bool {
-    // What is started may be in another namespace than this process (`unshare --pid` without `--fork`).
+    // Children may start in another namespace than this process (`unshare --pid` without `--fork`).
     let namespace = |name: &str| fs::read_link(format!("/proc/self/ns/{name}")).ok();
     let is_for_children = Path::new("/proc/self/ns/pid_for_children").symlink_metadata().is_ok();
     if is_for_children && namespace("pid") != namespace("pid_for_children") {

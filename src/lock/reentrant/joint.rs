@@ -23,7 +23,7 @@ use crate::lock::store::{StoredLock, Tried};
 use crate::lock::tenure::Tenure;
 use crate::runtime::{Late, Pending, wake};
 
-/// What each owner has of a lock.
+/// The claims of a re-entrant lock, by owner.
 #[derive(Default)]
 pub(crate) struct Joints {
     by_owner: Mutex<HashMap<Owner, Weak<Joint>>>,

@@ -67,7 +67,7 @@ impl Lock {
         self.reentrant_by(Arc::default())
     }
 
-    /// The same lock, re-entrant for the owners that those are of.
+    /// The same lock, re-entrant for the owners of these claims.
     pub(crate) fn reentrant_by(self, joints: Arc<Joints>) -> ReentrantLock {
         ReentrantLock { stored: self.shared(), joints, process: Process::this() }
     }
