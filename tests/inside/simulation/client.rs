@@ -87,6 +87,8 @@ pub(super) struct Client {
     pub(super) given_up: usize,
     /// When its clock last passed, in changes of the world, and how often it has since.
     pub(super) last_passed: (usize, u32),
+    /// How many acquires have ended on it.
+    pub(super) ended: usize,
     /// Whether a contender is all that runs on it.
     pub(super) is_alone: bool,
     /// Whether its code waits for the event that comes next: not where it has given the watch up, or never
@@ -123,6 +125,7 @@ impl Client {
             changes: 0,
             given_up: 0,
             last_passed: (usize::MAX, 0),
+            ended: 0,
             is_alone: false,
             awaits_event: false,
             shown: Shown::default(),

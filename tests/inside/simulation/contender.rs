@@ -17,11 +17,9 @@ use crate::lock::{Access, Guard, Lock, LockError, MultiLock, Strategy};
 use crate::runtime::Pending;
 use crate::znode::Stat;
 use crate::zookeeper::claim::payload;
+use crate::zookeeper::name;
 use crate::zookeeper::shortcuts::memory::PathMemory;
 use crate::zookeeper::shortcuts::succession::UNWATCHED;
-
-/// How the name ends that a server gives again and again once its counter is at its end.
-const LAST_NUMBER: &str = "-2147483647";
 
 /// What a contender contends for.
 enum Wanted {
@@ -150,6 +148,7 @@ impl Party {
             None
         };
         let outcome = or(acquiring, cancelled).await;
+        self.world.lock().clients[self.client].ended += 1;
         self.post(|post| {
             post.acquires = None;
             post.told_to_cancel = false;
@@ -192,7 +191,8 @@ impl Party {
                 let of_lock = |it: &&Record| it.path == lock || parent(&it.path) == lock;
                 let others = records.clone().filter(of_lock).filter(was_there);
                 // Who has the only number that is left to be given keeps everybody out.
-                if self.at_the_end && others.clone().any(|it| it.path.ends_with(LAST_NUMBER)) {
+                let is_last = |it: &Record| name::sequence(name::last(&it.path)) == Some(i32::MAX);
+                if self.at_the_end && others.clone().any(is_last) {
                     return true;
                 }
                 self.share.is_kept_out_by(others.map(|it| Share::of(&it.path)), world.limits.0)
@@ -365,10 +365,11 @@ impl Party {
     /// While its deletion is under way, a claim is known to its client: nobody else deletes it too.
     fn check_is_known(&self, memory: &PathMemory, token: i64) {
         let world = self.world.lock();
-        let client = &world.clients[self.client];
-        let there = world.leader.records.get(&token).is_some_and(|record| {
-            record.gone.is_none() && record.session == client.session && !client.over
-        });
+        let session = world.clients[self.client].session;
+        // With a session that is over, it goes by itself.
+        let is_alive = world.leader.life(session) == Life::Alive;
+        let record = world.leader.records.get(&token).filter(|_| is_alive);
+        let there = record.is_some_and(|it| it.gone.is_none() && it.session == session);
         // Its number is one more than its czxid where it is in the second directory.
         let is_forgotten = there && memory.is_claim(token / 2 * 2) == Some(false);
         drop(world);

@@ -62,8 +62,9 @@ impl SimulatedHandle {
     fn submit(&self, terms: Terms, op: Op, path: &str, reply: Reply) {
         let (path, deadline) = (path.to_owned(), terms.deadline);
         act(&self.world, |world| {
-            let submitted = world.clients[self.client].clock;
-            let request = Request { op, path, reply, deadline, submitted };
+            let client = &world.clients[self.client];
+            let (submitted, ended) = (client.clock, client.ended);
+            let request = Request { op, path, reply, deadline, submitted, ended };
             world.submit(self.client, self.link, request);
         });
     }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use super::client::Message;
 use super::effort;
+use super::request::Value;
 use super::run::{Ended, Run, Schedule, run};
 use super::scenario::Scenario;
 use super::schedule::{Drawn, Given};
@@ -23,6 +25,10 @@ impl<S: Schedule> Schedule for Told<S> {
                 Some(request) => format!(": {} {}", request.op.name(), request.path),
                 None => String::new(),
             },
+            Step::Deliver(client) => match world.clients[client].downlink.front() {
+                Some(message) => format!(": {}", words(message)),
+                None => String::new(),
+            },
             _ => String::new(),
         };
         let mut holders = String::new();
@@ -38,6 +44,24 @@ impl<S: Schedule> Schedule for Told<S> {
         self.lines.push(format!("{:4}  {line}", self.lines.len()));
         Some(chosen)
     }
+}
+
+/// What a client hears.
+fn words(message: &Message) -> String {
+    let (request, answer) = match message {
+        Message::Event(event) => return format!("{:?} {}", event.kind, event.path),
+        Message::Answer { request, answer, .. } => (request, answer),
+    };
+    let answer = match answer {
+        Ok(Value::Created(path, stat)) => format!("{path}, by {}", stat.czxid),
+        Ok(Value::CreatedAll(created)) => format!("{created:?}"),
+        Ok(Value::Children(names, _)) => names.join(" "),
+        Ok(Value::Data(_, stat) | Value::Stat(stat)) => format!("made by {}", stat.czxid),
+        Ok(Value::Done) => "done".to_owned(),
+        Err(code) => code.to_string(),
+    };
+    let for_whom = if request.is_awaited() { "" } else { ", for nobody" };
+    format!("{} {}: {answer}{for_whom}", request.op.name(), request.path)
 }
 
 /// Repeats a run; gives its story and how it ended.

@@ -85,6 +85,8 @@ pub(super) struct Request {
     pub(super) deadline: Option<Instant>,
     /// What the client's clock showed then.
     pub(super) submitted: Duration,
+    /// How many acquires of the client had ended by then.
+    pub(super) ended: usize,
 }
 
 impl Request {

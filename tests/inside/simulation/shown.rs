@@ -54,7 +54,7 @@ impl World {
     }
 
     /// An answer is delivered that somebody waits for. It counts only where the contender is all that
-    /// runs on its client: else others may have asked.
+    /// runs on its client: else others may have asked. Nor does the answer to an acquire that has ended.
     pub(super) fn note_answer(
         &mut self,
         client: usize,
@@ -63,7 +63,8 @@ impl World {
         zxid: i64,
     ) {
         let Request { op, path, .. } = request;
-        if !request.is_awaited() || !self.clients[client].is_alone {
+        let to = &self.clients[client];
+        if !request.is_awaited() || !to.is_alone || request.ended != to.ended {
             return;
         }
         let session = self.clients[client].session;
