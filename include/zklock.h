@@ -746,7 +746,9 @@ int zkl_client_connect(const char *hosts,
  * - The proofs of the session come through the handle's callbacks. If the program blocks them for longer than four
  *   tenths of the session timeout, it may lose its locks.
  * - If a handle is adopted inside one of its own callbacks, a wait there fails with ZKL_WOULD_DEADLOCK after at most 2
- *   seconds. The completion of zoo_add_auth runs on a thread that cannot be recognised: wait for nothing there.
+ *   seconds. If it is adopted before it is connected, do not wait in the callback that reports its first connection:
+ *   after twice the session timeout and 2 seconds, such a wait ends the use of the handle. The completion of
+ *   zoo_add_auth runs on a thread that cannot be recognised: wait for nothing there.
  *
  * `zh` must be live until this returns. `options` may be NULL: the defaults. Of its times only operation_timeout_ms
  * and tick_time_ms apply. Leave out the others and auth_scheme.

@@ -5,13 +5,15 @@ use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::cancellation::Uncancelled;
 use super::codes;
 use crate::client::Client;
 use crate::error::{Code, Error};
 use crate::lock::LockError;
-use crate::process::inherited;
+use crate::process::{Process, inherited};
+use crate::sync::per_process;
 
 /// The failure of an exported function.
 #[derive(Clone)]
@@ -138,10 +140,41 @@ pub(super) unsafe fn text<'a>(
         .map_err(|_| Failure::bad_argument(function, &format!("{name} is not valid UTF-8")))
 }
 
+per_process! {
+    static UNFREED: AtomicUsize = AtomicUsize::new(0);
+}
+
+/// How many objects the program has not freed.
+pub(super) fn unfreed() -> usize {
+    UNFREED.load(Ordering::Acquire)
+}
+
+/// Counts an object of the program's, until that is dropped in the process that has made it.
+pub(super) struct Unfreed(Process);
+
+impl Unfreed {
+    pub(super) fn new() -> Unfreed {
+        UNFREED.fetch_add(1, Ordering::AcqRel);
+        Unfreed(Process::this())
+    }
+}
+
+impl Drop for Unfreed {
+    fn drop(&mut self) {
+        if self.0.is_this() {
+            UNFREED.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
 /// An object that a program has from us.
 pub(super) trait Object {
+    fn unfreed(&self) -> &Unfreed;
+
     /// Whether a parent process has made it.
-    fn is_inherited(&self) -> bool;
+    fn is_inherited(&self) -> bool {
+        !self.unfreed().0.is_this()
+    }
 }
 
 /// An object of ours that the program hands in.

@@ -32,7 +32,7 @@ use super::handle::{HandleState, Sink};
 use super::slots::{self, Receiver, Slot};
 use super::watcher::{self, Event, EventKind};
 use super::window::Window;
-use super::{callback, sys};
+use super::{callback, contexts, sys};
 use crate::error::Code;
 use crate::sync::thread::{self, ThreadId};
 use crate::znode::Stat;
@@ -96,6 +96,8 @@ impl Adoption {
     /// The first answer: this is the completion thread, or the one that closes the handle.
     pub(super) fn first_answer(self: &Arc<Self>, reply: Result<Stat, Code>) {
         if reply == Err(Code::CLOSING) {
+            // Its completion thread is not known, and will not say that it ends.
+            contexts::forget_context_of(self.address);
             return self.end();
         }
         let this: Weak<Self> = Arc::downgrade(self);

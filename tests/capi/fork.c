@@ -3,7 +3,9 @@
 #define _GNU_SOURCE
 #include "check.h"
 
+#include <arpa/inet.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -559,6 +561,39 @@ static void a_glimpse(void)
     zkl_client_free(own);
 }
 
+/* Where a handle was that the parent has closed. */
+static zhandle_t *closed;
+
+static void a_handle_in_its_place_is_the_childs_own(void)
+{
+    enum { MOST = 50 };
+    zhandle_t *made = NULL;
+    for (int i = 0; i < MOST && made != closed; i++)
+        made = zookeeper_init(hosts, NULL, session_timeout_ms, NULL, NULL, 0);
+    CHECK(made == closed);
+    zkl_client *own = NULL;
+    GIVES(OK, zkl_client_adopt(made, NULL, &own));
+}
+
+static void a_handle_that_never_answered_is_forgotten(void)
+{
+    /* The kernel takes its connection, and nobody answers. */
+    struct sockaddr_in silent = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof silent;
+    int listener = socket(AF_INET, SOCK_STREAM, 0);
+    CHECK(bind(listener, (struct sockaddr *)&silent, length) == 0 && listen(listener, 1) == 0);
+    CHECK(getsockname(listener, (struct sockaddr *)&silent, &length) == 0);
+    char nobody[32];
+    snprintf(nobody, sizeof nobody, "127.0.0.1:%d", ntohs(silent.sin_port));
+    closed = zookeeper_init(nobody, NULL, session_timeout_ms, NULL, NULL, 0);
+    zkl_client *on_closed = NULL;
+    GIVES(OK, zkl_client_adopt(closed, NULL, &on_closed));
+    zookeeper_close(closed);
+    close(listener);
+    zkl_client_free(on_closed);
+    in_a_child(a_handle_in_its_place_is_the_childs_own);
+}
+
 static int stops;
 static pthread_mutex_t stop_mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -718,6 +753,9 @@ int main(int argc, char **argv)
     in_a_child_beside(the_child_waits_for_its_parent, the_parent_gives);
     in_a_child(in_a_grandchild);
     in_a_child(exits);
+    /* valgrind gives no memory twice. */
+    if (counts_waits)
+        a_handle_that_never_answered_is_forgotten();
     /* More, where somebody wants to look for long. */
     const char *children = getenv("CHILDREN");
     children_are_made_while_other_threads_are_inside(children == NULL ? 10 : atoi(children));

@@ -47,6 +47,29 @@ static void what_goes_on_in_the_background_is_waited_for(void)
     CHECK(strcmp(ask("children /many/0"), "0") == 0);
 }
 
+/* An acquire that was given up, and a release, still go on when all objects are freed. */
+static void what_the_program_has_freed_is_not_asked_for(void)
+{
+    for (int i = 0; i < 20; i++) {
+        zkl_client *client = connected();
+        zkl_lock *lock = lock_on(client, "/given-up");
+        zkl_guard *guard = acquired(lock);
+        zkl_attempt *attempt = NULL;
+        told waited, released;
+        told_init(&waited);
+        told_init(&released);
+        GIVES(OK,
+              zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &waited, finalize, &attempt));
+        zkl_lock_free(lock);
+        zkl_client_free(client);
+        GIVES(OK, zkl_attempt_cancel(attempt));
+        zkl_attempt_free(attempt);
+        GIVES(OK, zkl_guard_release_async(guard, ZKL_FOREVER, tell_rc, &released, finalize));
+        GIVES(OK, zkl_shutdown());
+        CHECK(told_finalized(&waited) == 1 && told_finalized(&released) == 1);
+    }
+}
+
 static int inside;
 
 static void shuts_down(int rc, zkl_guard *guard, void *userdata)
@@ -150,6 +173,7 @@ int main(int argc, char **argv)
     nothing_was_begun();
     each_object_has_to_be_freed();
     what_goes_on_in_the_background_is_waited_for();
+    what_the_program_has_freed_is_not_asked_for();
     a_callback_does_not_wait_for_itself();
     a_callback_that_does_not_end_is_named();
     a_handle_of_the_program_stays_the_programs();

@@ -14,7 +14,7 @@ use crate::capi::zkl::guard::{released, version_of, zkl_guard};
 use crate::capi::zkl::lock::{self, zkl_lock};
 use crate::capi::zkl::options;
 use crate::capi::zkl::present::OnASession;
-use crate::capi::zkl::replies::{Delivery, code, deliver, no_done};
+use crate::capi::zkl::replies::{Delivery, code, deliver, no_done, with_code};
 use crate::capi::zkl::timeout::{limited, timeout};
 use crate::process::inherited;
 
@@ -176,19 +176,12 @@ pub extern "C" fn zkl_guard_release_async(
         guard.held(NAME)?;
         let Some(held) = guard.give_up() else { return Ok(()) };
         let shared = Arc::clone(&guard.shared);
-        let released = limited(released(held), within);
         let delivery = Delivery {
             line,
             userdata: Userdata::new(userdata, finalizer),
-            done: Box::new(move |released, userdata| {
-                // The last of a client ends its session.
-                drop(guard);
-                let (rc, _) = code(released);
-                // SAFETY: as in zkl_lock_contenders_async.
-                unsafe { done(rc, userdata) };
-            }),
+            done: Box::new(with_code(done, &shared)),
         };
-        deliver(NAME, &shared, released, delivery);
+        deliver(NAME, &shared, limited(released(held), within), delivery);
         Ok(())
     })
 }

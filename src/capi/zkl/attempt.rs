@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::Mutex;
 
-use crate::capi::boundary::{Failure, Object, free, given, output, status};
+use crate::capi::boundary::{Failure, Object, Unfreed, free, given, output, status};
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
 use crate::capi::zkl::guard::zkl_guard;
@@ -22,7 +22,6 @@ use crate::capi::zkl::timeout::timeout;
 use crate::client::{Duties, Duty};
 use crate::error::Code;
 use crate::lock::{Guard, LockError};
-use crate::process::Process;
 use crate::runtime::{Latest, Pending};
 
 /// The outcome of an acquire: `rc` as from zkl_lock_acquire, or ZKL_CANCELLED. With ZOK `guard` is the program's;
@@ -40,7 +39,7 @@ pub struct zkl_attempt {
     /// Of an acquire without a callback.
     kept: Option<Kept>,
     duties: Arc<Duties>,
-    process: Process,
+    unfreed: Unfreed,
 }
 
 /// Where the guard of an acquire comes from that has no callback.
@@ -53,15 +52,15 @@ struct Kept {
 type Boxing = Box<dyn FnOnce(Guard) -> Box<zkl_guard> + Send>;
 
 impl Object for zkl_attempt {
-    fn is_inherited(&self) -> bool {
-        !self.process.is_this()
+    fn unfreed(&self) -> &Unfreed {
+        &self.unfreed
     }
 }
 
 impl zkl_attempt {
     fn boxed(shared: &Shared, course: Arc<dyn Attempted>, kept: Option<Kept>) -> Box<zkl_attempt> {
-        let (duties, process) = (Arc::clone(shared.duties()), Process::this());
-        Box::new(zkl_attempt { course, kept, duties, process })
+        let duties = Arc::clone(shared.duties());
+        Box::new(zkl_attempt { course, kept, duties, unfreed: Unfreed::new() })
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::time::Duration;
 
-use crate::capi::boundary::{Failure, Object, free, given, output, status};
+use crate::capi::boundary::{Failure, Object, Unfreed, free, given, output, status};
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::zkl::async_calls::zkl_result_fn;
 use crate::capi::zkl::attempt::{self, zkl_attempt};
@@ -25,8 +25,8 @@ pub struct zkl_barrier {
 }
 
 impl Object for zkl_barrier {
-    fn is_inherited(&self) -> bool {
-        self.recipe.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.recipe.unfreed
     }
 }
 

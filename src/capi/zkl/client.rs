@@ -7,7 +7,7 @@ use std::sync::Arc;
 use zookeeper_sys as sys;
 
 use crate::capi::boundary::{
-    Failure, Object, free, given, may_block, number, output, status, text,
+    Failure, Object, Unfreed, free, given, may_block, number, output, status, text,
 };
 use crate::capi::zkl::connecting;
 use crate::capi::zkl::options::zkl_client_options;
@@ -35,18 +35,20 @@ pub struct zkl_client {
     pub(super) present: Arc<Present>,
     /// The same on all of its sessions.
     pub(super) capabilities: Capabilities,
+    unfreed: Unfreed,
 }
 
 impl Object for zkl_client {
-    fn is_inherited(&self) -> bool {
-        self.present.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.unfreed
     }
 }
 
 impl zkl_client {
     pub(super) fn boxed(store: Store, adopting: Option<ClientOptions>) -> Box<zkl_client> {
         let capabilities = store.capabilities();
-        Box::new(zkl_client { present: Present::new(store, adopting), capabilities })
+        let present = Present::new(store, adopting);
+        Box::new(zkl_client { present, capabilities, unfreed: Unfreed::new() })
     }
 }
 
@@ -100,7 +102,9 @@ pub unsafe extern "C" fn zkl_client_connect(
 /// - The proofs of the session come through the handle's callbacks. If the program blocks them for longer than four
 ///   tenths of the session timeout, it may lose its locks.
 /// - If a handle is adopted inside one of its own callbacks, a wait there fails with ZKL_WOULD_DEADLOCK after at most 2
-///   seconds. The completion of zoo_add_auth runs on a thread that cannot be recognised: wait for nothing there.
+///   seconds. If it is adopted before it is connected, do not wait in the callback that reports its first connection:
+///   after twice the session timeout and 2 seconds, such a wait ends the use of the handle. The completion of
+///   zoo_add_auth runs on a thread that cannot be recognised: wait for nothing there.
 ///
 /// `zh` must be live until this returns. `options` may be NULL: the defaults. Of its times only operation_timeout_ms
 /// and tick_time_ms apply. Leave out the others and auth_scheme.

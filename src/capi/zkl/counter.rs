@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int};
 use std::mem::MaybeUninit;
 
-use crate::capi::boundary::{Failure, Object, free, given, output, status};
+use crate::capi::boundary::{Failure, Object, Unfreed, free, given, output, status};
 use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::recipe::{Recipe, zkl_recipe_options};
 use crate::error::Error;
@@ -17,8 +17,8 @@ pub struct zkl_counter {
 }
 
 impl Object for zkl_counter {
-    fn is_inherited(&self) -> bool {
-        self.recipe.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.recipe.unfreed
     }
 }
 

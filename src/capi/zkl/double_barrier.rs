@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use crate::capi::boundary::{Failure, Object, free, given, may_block, output, status};
+use crate::capi::boundary::{Failure, Object, Unfreed, free, given, may_block, output, status};
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::zkl::async_calls::zkl_result_fn;
 use crate::capi::zkl::attempt::{self, zkl_attempt};
@@ -33,6 +33,7 @@ pub struct zkl_entered {
     /// Locked by nobody: so that several threads may have it.
     entered: Mutex<Entered>,
     shared: Arc<Shared>,
+    unfreed: Unfreed,
 }
 
 /// The outcome of an enter: `rc` as from zkl_double_barrier_enter, or ZKL_CANCELLED. With ZOK `entered` is the
@@ -42,14 +43,14 @@ pub type zkl_entered_fn =
     Option<unsafe extern "C" fn(rc: c_int, entered: *mut zkl_entered, userdata: *mut c_void)>;
 
 impl Object for zkl_double_barrier {
-    fn is_inherited(&self) -> bool {
-        self.recipe.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.recipe.unfreed
     }
 }
 
 impl Object for zkl_entered {
-    fn is_inherited(&self) -> bool {
-        self.shared.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.unfreed
     }
 }
 
@@ -61,7 +62,8 @@ impl zkl_double_barrier {
 }
 
 fn boxed(entered: Entered, shared: Arc<Shared>) -> *mut zkl_entered {
-    Box::into_raw(Box::new(zkl_entered { entered: Mutex::new(entered), shared }))
+    let (entered, unfreed) = (Mutex::new(entered), Unfreed::new());
+    Box::into_raw(Box::new(zkl_entered { entered, shared, unfreed }))
 }
 
 /// The participation that the program hands over to end it. One inherited from another process is freed.
@@ -204,7 +206,7 @@ pub extern "C" fn zkl_entered_leave(entered: Option<Box<zkl_entered>>, timeout_m
         let entered = leaving(NAME, entered)?;
         let within = timeout(NAME, timeout_ms)?;
         may_block(NAME)?;
-        let zkl_entered { entered, shared } = *entered;
+        let zkl_entered { entered, shared, .. } = *entered;
         let left = wait(entered.into_inner().leave(), within);
         drop(shared);
         left
@@ -233,7 +235,7 @@ pub extern "C" fn zkl_entered_leave_async(
         let within = timeout(NAME, timeout_ms)?;
         let done = done.ok_or_else(|| no_done(NAME))?;
         let line = entered.shared.callbacks.line(NAME)?;
-        let zkl_entered { entered, shared } = *entered;
+        let zkl_entered { entered, shared, .. } = *entered;
         let delivery = Delivery {
             line,
             userdata: Userdata::new(userdata, finalizer),

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::capi::boundary::{Failure, Object, free, given, output, status, text};
+use crate::capi::boundary::{Failure, Object, Unfreed, free, given, output, status, text};
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::zkl::async_calls::{zkl_contenders_fn, zkl_result_fn};
 use crate::capi::zkl::attempt::{begin_acquire, guards_of, zkl_attempt, zkl_done_fn};
@@ -26,11 +26,12 @@ use crate::runtime::Pending;
 #[allow(non_camel_case_types)]
 pub struct zkl_election {
     present: PresentLock,
+    unfreed: Unfreed,
 }
 
 impl Object for zkl_election {
-    fn is_inherited(&self) -> bool {
-        self.present.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.unfreed
     }
 }
 
@@ -93,7 +94,8 @@ pub unsafe extern "C" fn zkl_election_new(
             return Err(Failure::bad_argument(NAME, "an election is an exclusive queue"));
         }
         how.strategy.check_path(path).map_err(|why| Failure::bad_path(NAME, path, why))?;
-        let made = zkl_election { present: PresentLock::new(sessions, path, how) };
+        let present = PresentLock::new(sessions, path, how);
+        let made = zkl_election { present, unfreed: Unfreed::new() };
         place.write(Box::into_raw(Box::new(made)));
         Ok(())
     })

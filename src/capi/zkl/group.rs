@@ -7,7 +7,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::capi::boundary::{
-    Failure, Object, c_string, free, given, may_block, number, output, status, value,
+    Failure, Object, Unfreed, c_string, free, given, may_block, number, output, status, value,
 };
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
@@ -36,6 +36,7 @@ pub struct zkl_membership {
     id: CString,
     path: CString,
     shared: Arc<Shared>,
+    unfreed: Unfreed,
 }
 
 /// A member of a group. The list owns its strings and data. Any client may have written them.
@@ -74,14 +75,14 @@ pub type zkl_members_fn =
     Option<unsafe extern "C" fn(rc: c_int, members: *mut zkl_members, userdata: *mut c_void)>;
 
 impl Object for zkl_group {
-    fn is_inherited(&self) -> bool {
-        self.recipe.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.recipe.unfreed
     }
 }
 
 impl Object for zkl_membership {
-    fn is_inherited(&self) -> bool {
-        self.shared.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.unfreed
     }
 }
 
@@ -168,7 +169,8 @@ pub unsafe extern "C" fn zkl_group_join(
         let join = |client: &Client, path: &str, acl| group_at(client, path, acl).join(data);
         let (membership, shared) = recipe.call(NAME, timeout_ms, join)?;
         let (id, path) = (c_string(membership.id()), c_string(membership.path()));
-        let made = zkl_membership { membership: Mutex::new(membership), id, path, shared };
+        let (membership, unfreed) = (Mutex::new(membership), Unfreed::new());
+        let made = zkl_membership { membership, id, path, shared, unfreed };
         place.write(Box::into_raw(Box::new(made)));
         Ok(())
     })

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use zookeeper_sys as sys;
 
 use crate::capi::boundary::{
-    Failure, Object, c_string, free, given, may_block, number, output, status, text, value,
+    Failure, Object, Unfreed, c_string, free, given, may_block, number, output, status, text, value,
 };
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
@@ -44,6 +44,7 @@ pub struct zkl_guard {
     loss_fd: OptionalFd,
     state_fd: OptionalFd,
     pub(super) shared: Arc<Shared>,
+    unfreed: Unfreed,
 }
 
 /// Makes signals of a loss, for several threads.
@@ -56,8 +57,8 @@ impl Signal {
 }
 
 impl Object for zkl_guard {
-    fn is_inherited(&self) -> bool {
-        self.shared.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.unfreed
     }
 }
 
@@ -77,6 +78,7 @@ impl zkl_guard {
             loss_fd: OptionalFd::default(),
             state_fd: OptionalFd::default(),
             shared,
+            unfreed: Unfreed::new(),
         }
     }
 

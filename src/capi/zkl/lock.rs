@@ -5,7 +5,9 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::capi::boundary::{Failure, Object, c_string, free, given, output, status, text};
+use crate::capi::boundary::{
+    Failure, Object, Unfreed, c_string, free, given, output, status, text,
+};
 use crate::capi::codes;
 use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::guard::zkl_guard;
@@ -22,6 +24,7 @@ pub struct zkl_lock {
     pub(super) present: Arc<PresentLock>,
     pub(super) acquires: Acquires,
     path: CString,
+    unfreed: Unfreed,
 }
 
 /// For whom a lock is acquired.
@@ -35,8 +38,8 @@ pub(super) enum Acquires {
 }
 
 impl Object for zkl_lock {
-    fn is_inherited(&self) -> bool {
-        self.present.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.unfreed
     }
 }
 
@@ -44,7 +47,7 @@ impl zkl_lock {
     pub(super) fn boxed(client: &zkl_client, path: &str, how: Contending) -> Box<zkl_lock> {
         let present = Arc::new(PresentLock::new(&client.present, path, how));
         let path = c_string(present.at_present().lock.path());
-        Box::new(zkl_lock { present, acquires: Acquires::Anew, path })
+        Box::new(zkl_lock { present, acquires: Acquires::Anew, path, unfreed: Unfreed::new() })
     }
 
     /// The lock on its client's present session.
@@ -73,7 +76,8 @@ impl zkl_lock {
 
     /// The same lock, acquired for somebody else.
     pub(super) fn acquired(&self, acquires: Acquires) -> zkl_lock {
-        zkl_lock { present: Arc::clone(&self.present), acquires, path: self.path.clone() }
+        let (present, path) = (Arc::clone(&self.present), self.path.clone());
+        zkl_lock { present, acquires, path, unfreed: Unfreed::new() }
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::capi::boundary::{Failure, Object, free, given, number, output, status};
+use crate::capi::boundary::{Failure, Object, Unfreed, free, given, number, output, status};
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::codes;
 use crate::capi::zkl::attempt::{begin_acquire, zkl_attempt, zkl_done_fn};
@@ -24,11 +24,12 @@ pub struct zkl_multi_lock {
     locks: Vec<zkl_lock>,
     /// Which of them is where in the order of their paths.
     places: Vec<usize>,
+    unfreed: Unfreed,
 }
 
 impl Object for zkl_multi_lock {
-    fn is_inherited(&self) -> bool {
-        self.sessions.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.unfreed
     }
 }
 
@@ -112,7 +113,7 @@ pub unsafe extern "C" fn zkl_multi_lock_new(
         for (place, index) in by_path.into_iter().enumerate() {
             places[index] = place;
         }
-        let made = zkl_multi_lock { sessions, locks: all, places };
+        let made = zkl_multi_lock { sessions, locks: all, places, unfreed: Unfreed::new() };
         place.write(Box::into_raw(Box::new(made)));
         Ok(())
     })

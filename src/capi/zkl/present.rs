@@ -9,7 +9,6 @@ use crate::capi::zkl::options::{Contending, Sharing};
 use crate::capi::zkl::shared::Shared;
 use crate::client::{ClientInner, ClientOptions};
 use crate::lock::{Lock, Semaphore};
-use crate::process::Process;
 use crate::raw::Adopted;
 use crate::stores::Store;
 
@@ -18,8 +17,6 @@ pub(super) struct Present {
     sessions: RwLock<Sessions>,
     /// The options for adopting handles; `None` if the client opens its sessions itself.
     adopting: Option<ClientOptions>,
-    /// Asked before anything is locked: another thread may have been inside at a fork.
-    process: Process,
 }
 
 struct Sessions {
@@ -32,11 +29,7 @@ impl Present {
     pub(super) fn new(store: Store, adopting: Option<ClientOptions>) -> Arc<Present> {
         let present = Shared::new(store, Arc::default());
         let sessions = RwLock::new(Sessions { present, before: Vec::new() });
-        Arc::new(Present { sessions, adopting, process: Process::this() })
-    }
-
-    pub(super) fn is_inherited(&self) -> bool {
-        !self.process.is_this()
+        Arc::new(Present { sessions, adopting })
     }
 
     pub(super) fn is_adopted(&self) -> bool {
@@ -98,10 +91,6 @@ pub(super) struct OnASession {
 impl PresentLock {
     pub(super) fn new(sessions: &Arc<Present>, path: &str, how: Contending) -> PresentLock {
         PresentLock { sessions: Arc::clone(sessions), path: path.to_owned(), how }
-    }
-
-    pub(super) fn is_inherited(&self) -> bool {
-        self.sessions.is_inherited()
     }
 
     /// The lock on that session.

@@ -4,7 +4,9 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-use crate::capi::boundary::{Failure, Object, c_string, free, given, may_block, output, status};
+use crate::capi::boundary::{
+    Failure, Object, Unfreed, c_string, free, given, may_block, output, status,
+};
 use crate::capi::callbacks::{Userdata, zkl_finalizer_fn};
 use crate::capi::zkl::async_calls::zkl_result_fn;
 use crate::capi::zkl::attempt::{self, zkl_attempt};
@@ -50,14 +52,14 @@ pub type zkl_delivery_fn =
     Option<unsafe extern "C" fn(rc: c_int, delivery: *mut zkl_delivery, userdata: *mut c_void)>;
 
 impl Object for zkl_queue {
-    fn is_inherited(&self) -> bool {
-        self.recipe.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.recipe.unfreed
     }
 }
 
 impl Object for zkl_delivery {
-    fn is_inherited(&self) -> bool {
-        self.guard.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        self.guard.unfreed()
     }
 }
 
@@ -388,15 +390,10 @@ pub extern "C" fn zkl_delivery_done_async(
         let shared = Arc::clone(&delivery.guard.shared);
         let line = shared.callbacks.line(NAME)?;
         let Some(removed) = delivery.done() else { return Ok(()) };
-        let tell = with_code(done, &shared);
         let reply = Reply {
             line,
             userdata: Userdata::new(userdata, finalizer),
-            done: Box::new(move |removed, userdata| {
-                // The last of a client ends its session.
-                drop(delivery);
-                tell(removed, userdata);
-            }),
+            done: Box::new(with_code(done, &shared)),
         };
         deliver(NAME, &shared, limited(removed, within), reply);
         Ok(())

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use zookeeper_sys as sys;
 
 use crate::capi::acl;
-use crate::capi::boundary::{Failure, given, text};
+use crate::capi::boundary::{Failure, Unfreed, given, text};
 use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::options::{self, Options};
 use crate::capi::zkl::present::Present;
@@ -40,6 +40,8 @@ pub(super) struct Recipe {
     sessions: Arc<Present>,
     path: String,
     acl: Vec<Acl>,
+    /// Of the object that it is all of.
+    pub(super) unfreed: Unfreed,
 }
 
 impl Recipe {
@@ -68,11 +70,7 @@ impl Recipe {
             Some(vector) => unsafe { acl::copy(function, vector) }?,
             None => Acl::open(),
         };
-        Ok(Recipe { sessions, path, acl })
-    }
-
-    pub(super) fn is_inherited(&self) -> bool {
-        self.sessions.is_inherited()
+        Ok(Recipe { sessions, path, acl, unfreed: Unfreed::new() })
     }
 
     pub(super) fn path(&self) -> &str {

@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -16,7 +15,6 @@ use crate::process::Process;
 use crate::raw::inside_callback;
 use crate::runtime::{block_on_until, machine, now, offload};
 use crate::stores::Store;
-use crate::sync::per_process;
 
 /// A session of ZooKeeper, its own or that of a handle of the program's, or another store; goes with the last of
 /// what is made on it.
@@ -27,23 +25,6 @@ pub(super) struct Shared {
     process: Process,
     /// After `store`: fields are dropped in this order.
     end: AwaitedEnd,
-}
-
-per_process! {
-    /// How many there are.
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-}
-
-pub(super) fn count() -> usize {
-    COUNT.load(Ordering::Acquire)
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        if !self.is_inherited() {
-            COUNT.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
 }
 
 /// Waits, when it is dropped after a client, a second for its session to end, or for its adopted handle to be free of
@@ -67,7 +48,6 @@ impl Shared {
         let inner = store.client().map(|client| Arc::clone(client.inner()));
         let duties = inner.as_ref().map(|inner| Arc::clone(inner.duties())).unwrap_or_default();
         let (process, end) = (Process::this(), AwaitedEnd(inner));
-        COUNT.fetch_add(1, Ordering::AcqRel);
         Arc::new(Shared { store, callbacks, duties, process, end })
     }
 
@@ -109,15 +89,11 @@ impl Shared {
         }
     }
 
-    pub(super) fn is_inherited(&self) -> bool {
-        !self.process.is_this()
-    }
-
     /// Runs a task on the driver's thread, until it ends; one of ZooKeeper's ends with its client.
     pub(super) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         match self.store.client() {
             Some(client) => client.inner().spawn(task),
-            None if self.is_inherited() => std::mem::forget(task),
+            None if !self.process.is_this() => std::mem::forget(task),
             None => machine::drive(catch_panic_of(task).map(Option::unwrap_or_default)),
         }
     }

@@ -3,9 +3,8 @@
 use std::ffi::c_int;
 use std::time::Duration;
 
-use crate::capi::boundary::{Failure, may_block, status};
+use crate::capi::boundary::{Failure, may_block, status, unfreed};
 use crate::capi::codes;
-use crate::capi::zkl::shared;
 use crate::capi::zkr::clients;
 use crate::capi::zkr::lock::registry;
 use crate::error::Code;
@@ -39,7 +38,7 @@ pub extern "C" fn zkl_shutdown() -> c_int {
             let why = format!("{NAME}: called inside a callback, whose thread it waits for");
             return Err(Failure::new(codes::ZKL_WOULD_DEADLOCK, why));
         }
-        if shared::count() + clients::count() > 0 {
+        if unfreed() + clients::count() > 0 {
             let why = format!("{NAME}: a client, or what was made of one, is not freed");
             return Err(Failure::new(Code::INVALID_STATE.as_raw(), why));
         }

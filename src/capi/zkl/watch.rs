@@ -9,7 +9,7 @@ use std::task::Poll;
 use futures_core::Stream as _;
 use parking_lot::Mutex;
 
-use crate::capi::boundary::{Failure, Object, free};
+use crate::capi::boundary::{Failure, Object, Unfreed, free};
 use crate::capi::callbacks::{Line, Userdata};
 use crate::capi::zkl::shared::Shared;
 use crate::error::Code;
@@ -21,7 +21,9 @@ pub struct zkl_watch {
     is_over: Arc<Latest<bool>>,
     /// The free function takes it away, so that nothing keeps the client after it returns.
     updates: Arc<dyn Source>,
-    shared: Arc<Shared>,
+    /// Keeps the session.
+    _shared: Arc<Shared>,
+    unfreed: Unfreed,
 }
 
 /// Where the values come from, until it is taken away.
@@ -49,8 +51,8 @@ impl<T> Updating<T> {
 }
 
 impl Object for zkl_watch {
-    fn is_inherited(&self) -> bool {
-        self.shared.is_inherited()
+    fn unfreed(&self) -> &Unfreed {
+        &self.unfreed
     }
 }
 
@@ -139,7 +141,8 @@ where
     let watch = zkl_watch {
         is_over: Arc::clone(&is_over),
         updates: Arc::clone(&updates) as _,
-        shared: Arc::clone(shared),
+        _shared: Arc::clone(shared),
+        unfreed: Unfreed::new(),
     };
     place.write(Box::into_raw(Box::new(watch)));
     shared.spawn(async move {
