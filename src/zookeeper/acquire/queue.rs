@@ -62,8 +62,11 @@ async fn stand(
     let place = listing.find(own).filter(|_| attempt.claim.is_in(listing));
     let before: Option<Box<dyn Iterator<Item = &str> + Send>> = match place {
         Some(_) if listing.is_out_of_turn => {
-            let before = made_before(session, &spec.lock.path, listing, own, czxid).await?;
-            before.map(|before| Box::new(before.into_iter()) as _)
+            match made_before(session, &spec.lock.path, listing, own, czxid).await? {
+                MadeBefore::Claims(claims) => Some(Box::new(claims.into_iter())),
+                MadeBefore::OwnIsGone => None,
+                MadeBefore::MayBeReplaced => return Ok(ClaimStatus::Again),
+            }
         }
         place => place.map(|place| Box::new(listing.before(place)) as _),
     };
@@ -169,8 +172,17 @@ async fn watch_claim(
     Ok(watched.unwrap_or(Some(ClaimStatus::Again)))
 }
 
-/// The claims that were made before ours, nearest first, if numbers do not show the order. The order is that of the
-/// transactions that made them. `None` if ours is gone, even if another claim has its name.
+/// What stands before our claim, if numbers do not show the order.
+enum MadeBefore<'a> {
+    /// These, nearest first.
+    Claims(Vec<&'a str>),
+    /// Ours is gone, even if another claim has its name.
+    OwnIsGone,
+    /// A claim of the listing is gone, and its holder may have put another in its place since then.
+    MayBeReplaced,
+}
+
+/// The claims that were made before ours. The order is that of the transactions that made them.
 ///
 /// A claim in the place of another has a number that was given in turn. It comes before claims with numbers out of
 /// turn.
@@ -180,16 +192,19 @@ async fn made_before<'a>(
     listing: &'a Listing,
     own: &str,
     czxid: i64,
-) -> Result<Option<Vec<&'a str>>> {
+) -> Result<MadeBefore<'a>> {
     let look = |child| (child, session.get(&name::join(directory, child)));
     // Ours at the end: a claim that is deleted from outside must not be taken for the first because those
     // before it went later.
     let (ours, others) = listing.in_order().partition::<Vec<_>, _>(|child| *child == own);
     let looks: Vec<_> = others.into_iter().chain(ours).map(look).collect();
     let mut before = Vec::new();
-    let mut is_there = false;
+    let (mut is_there, mut may_be_replaced) = (false, false);
     for (child, look) in looks {
-        let Some(Znode { stat, .. }) = found(look.await)? else { continue };
+        let Some(Znode { stat, .. }) = found(look.await)? else {
+            may_be_replaced |= child != own && name::kind(child).can_change();
+            continue;
+        };
         if child == own {
             is_there |= stat.czxid == czxid;
         } else if listing.is_placed_before(child, own).unwrap_or(stat.czxid < czxid) {
@@ -197,5 +212,9 @@ async fn made_before<'a>(
         }
     }
     before.sort_unstable_by_key(|claim| Reverse(*claim));
-    Ok(is_there.then(|| before.into_iter().map(|(_, child)| child).collect()))
+    Ok(match (is_there, may_be_replaced) {
+        (false, _) => MadeBefore::OwnIsGone,
+        (true, true) => MadeBefore::MayBeReplaced,
+        (true, false) => MadeBefore::Claims(before.into_iter().map(|(_, child)| child).collect()),
+    })
 }

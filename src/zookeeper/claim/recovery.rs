@@ -60,6 +60,10 @@ impl Search {
         let mut nobodys = Vec::new();
         for (path, czxid) in &found.nameless {
             match self.lock.memory.is_claim(*czxid) {
+                // Another acquire looked it up before this one, and it may be ours.
+                Some(true) if self.lock.memory.is_nobodys(*czxid) => {
+                    return Err(unknown(&self.lock));
+                }
                 Some(true) => {}
                 Some(false) => nobodys.push((path, *czxid)),
                 // It will be known once the reply has come.
@@ -69,7 +73,7 @@ impl Search {
         let delete = |(path, czxid): (&Arc<str>, i64)| {
             // From now on it is known: two deletions of one claim could hit its successor, which
             // at the lock's own path has the same name.
-            let kept = self.lock.memory.made(czxid);
+            let kept = self.lock.memory.made_for_nobody(czxid);
             let end = session.guaranteed_delete(path, czxid, true, kept);
             let path = path.to_string();
             log!(WARN, path, "deleted a claim whose data somebody has replaced");

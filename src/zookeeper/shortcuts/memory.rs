@@ -39,9 +39,22 @@ pub(crate) struct PathMemory {
 #[derive(Default)]
 struct Claims {
     /// By the transactions that made them, in their order.
-    made: Vec<(i64, Weak<AtomicBool>)>,
+    made: Vec<Made>,
     /// Each that is sent and not answered yet has one.
     sent: Arc<()>,
+}
+
+struct Made {
+    czxid: i64,
+    kept: Weak<AtomicBool>,
+    is_nobodys: bool,
+}
+
+impl Claims {
+    fn kept(&self, czxid: i64) -> Option<&Made> {
+        let found = self.made.binary_search_by_key(&czxid, |made| made.czxid);
+        found.ok().map(|at| &self.made[at]).filter(|made| made.kept.strong_count() > 0)
+    }
 }
 
 #[derive(Default)]
@@ -181,13 +194,22 @@ impl PathMemory {
     /// A claim was made by that transaction, and somebody has it for as long as this is kept. It says whether the
     /// claim is gone, once that is certain.
     pub(crate) fn made(&self, czxid: i64) -> Arc<AtomicBool> {
+        self.keep(czxid, false)
+    }
+
+    /// As [`made`](PathMemory::made), of a claim that nobody knows to be theirs: it is kept until it is deleted.
+    pub(crate) fn made_for_nobody(&self, czxid: i64) -> Arc<AtomicBool> {
+        self.keep(czxid, true)
+    }
+
+    fn keep(&self, czxid: i64, is_nobodys: bool) -> Arc<AtomicBool> {
         let kept = Arc::new(AtomicBool::new(false));
         let made = &mut self.claims.lock().made;
         if made.len() >= 64 && made.len().is_power_of_two() {
-            made.retain(|(_, kept)| kept.strong_count() > 0);
+            made.retain(|made| made.kept.strong_count() > 0);
         }
-        let of = (czxid, Arc::downgrade(&kept));
-        match made.binary_search_by_key(&czxid, |(made, _)| *made) {
+        let of = Made { czxid, kept: Arc::downgrade(&kept), is_nobodys };
+        match made.binary_search_by_key(&czxid, |made| made.czxid) {
             Ok(at) => made[at] = of,
             Err(at) => made.insert(at, of),
         }
@@ -198,11 +220,15 @@ impl PathMemory {
     /// without a reply yet may have made it.
     pub(crate) fn is_claim(&self, czxid: i64) -> Option<bool> {
         let claims = self.claims.lock();
-        let found = claims.made.binary_search_by_key(&czxid, |(made, _)| *made);
-        if found.is_ok_and(|at| claims.made[at].1.strong_count() > 0) {
+        if claims.kept(czxid).is_some() {
             return Some(true);
         }
         (Arc::strong_count(&claims.sent) == 1).then_some(false)
+    }
+
+    /// Whether that claim is being deleted because nobody knows whose it is.
+    pub(crate) fn is_nobodys(&self, czxid: i64) -> bool {
+        self.claims.lock().kept(czxid).is_some_and(|made| made.is_nobodys)
     }
 
     /// The claims in the lock's directory, by a listing that is sent when this is first awaited, or later.

@@ -201,7 +201,8 @@ fn random_schedules_of_several_kinds_keep_every_promise() {
 
 /// Seeds that find planted bugs which the first thousand of their sort miss. `make mutants` with more schedules shows them.
 /// They change when the meaning of a seed does.
-const FINDERS: [u64; 5] = [2_086, 4_204, 14_357, 25_124, MIXED + 2_015];
+const FINDERS: [u64; 7] =
+    [2_086, 4_204, 14_357, 25_124, MIXED + 2_015, MIXED + 63_558, LISTED + 120_573];
 
 /// The schedules of the finders, and random ones of so many seeds from the first on; only one of `every` in a run that is
 /// not long.
