@@ -390,6 +390,31 @@ fn a_waiter_that_gives_up_announces_nothing() {
 }
 
 #[test]
+fn who_waits_behind_one_that_gives_up_does_not_pass_a_hold_of_its_own_client() {
+    let bench = Bench::own();
+    let [first, second] = acquainted(&bench, announcing);
+    // By its number, the next but one claim of this client has one claim before it, beside its own.
+    let mut stranger = bench.stranger(QUEUE);
+    let (waiting, _) = waits(&bench, &first, false);
+    stranger.leave();
+    let guard = get(waiting);
+    let mut gives_up = bench.lock(&second, QUEUE).acquire();
+    poll_until(&mut gives_up, || bench.claims(QUEUE).len() == 2);
+    let waiting = acquire_in_background(&bench.lock(&first, QUEUE));
+    eventually("it watches its own claim", || {
+        let watched = bench.watched_by(session_id(&first));
+        matches!(&bench.claims(QUEUE)[..], [_, _, own] if watched.contains(&own.path))
+    });
+    let own = bench.claims(QUEUE).pop().unwrap();
+    bench.proxy.clear_seen();
+    drop(gives_up);
+    bench.proxy.wait_for(&Rule::request(Ops::lists()), 1, TIMEOUT).unwrap();
+    assert!(!waiting.is_finished());
+    guard.release().wait().unwrap();
+    assert_eq!(get(waiting).fencing_token(), own.czxid);
+}
+
+#[test]
 fn where_a_claim_goes_without_the_announcement_that_it_promised_a_listing_decides() {
     let bench = Bench::own();
     let [first, second] = acquainted(&bench, announcing);

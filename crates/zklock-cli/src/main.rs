@@ -27,7 +27,8 @@ mod text;
 mod top;
 
 use std::io::Write as _;
-use std::process::ExitCode;
+use std::panic;
+use std::process::{self, ExitCode};
 
 use clap::{CommandFactory, Parser};
 
@@ -36,14 +37,15 @@ use failure::{FAILED, Failure};
 use output::say;
 
 fn main() -> ExitCode {
+    end_on_panics();
     let args = Args::try_parse().unwrap_or_else(|error| {
         let printed = error.print();
         // A command's own statuses begin at 1, and doctor's: what zklock says of itself has to differ.
         if error.use_stderr() {
-            std::process::exit(FAILED.into());
+            process::exit(FAILED.into());
         }
         output::expect_written(printed.and_then(|()| std::io::stdout().flush()));
-        std::process::exit(0)
+        process::exit(0)
     });
     let done = match args.command {
         Command::Run(options) => run::run(*options),
@@ -70,4 +72,39 @@ fn main() -> ExitCode {
         say(format_args!("{failure}"));
         FAILED
     }))
+}
+
+/// A panic on any thread ends this process. Without that thread the rest could be deaf to signals, or to the supervisor,
+/// and hold the lock for ever.
+fn end_on_panics() {
+    let report = panic::take_hook();
+    panic::set_hook(Box::new(move |info| {
+        report(info);
+        process::abort();
+    }));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt as _;
+    use std::process::{Command, Stdio};
+    use std::{env, thread};
+
+    use nix::sys::signal::Signal;
+
+    use super::*;
+
+    #[test]
+    fn a_panic_on_another_thread_ends_the_process() {
+        const PANICS: &str = "ZKLOCK_TEST_PANICS";
+        if env::var_os(PANICS).is_some() {
+            end_on_panics();
+            let _ = thread::spawn(|| panic!("as intended")).join();
+            return;
+        }
+        let mut again = Command::new(env::current_exe().unwrap());
+        again.args(["--exact", "tests::a_panic_on_another_thread_ends_the_process"]);
+        let status = again.env(PANICS, "1").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        assert_eq!(status.unwrap().signal(), Some(Signal::SIGABRT as i32));
+    }
 }

@@ -178,7 +178,7 @@ enum MadeBefore<'a> {
     Claims(Vec<&'a str>),
     /// Ours is gone, even if another claim has its name.
     OwnIsGone,
-    /// A claim of the listing is gone, and its holder may have put another in its place since then.
+    /// A claim of the listing is gone, and since then another may have taken its place.
     MayBeReplaced,
 }
 
@@ -202,7 +202,7 @@ async fn made_before<'a>(
     let (mut is_there, mut may_be_replaced) = (false, false);
     for (child, look) in looks {
         let Some(Znode { stat, .. }) = found(look.await)? else {
-            may_be_replaced |= child != own && name::kind(child).can_change();
+            may_be_replaced |= child != own;
             continue;
         };
         if child == own {

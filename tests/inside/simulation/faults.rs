@@ -137,8 +137,9 @@ impl World {
         if name::is_upgrade(own.0) {
             // Writers that are earlier may be on their way out; and of those that wait, ours took the first one's place.
             // What takes the place of the hold's first claim is its own.
-            let is_own = is_placed(other) && self.are_of_one_hold(other.1, own.1);
-            return Share::of(other.0) == Share::Reads && is_lower() && !is_own;
+            let is_own = || self.are_of_one_hold(other.1, own.1);
+            let counts = !is_placed(other) || self.robbed.is_empty() && !is_own();
+            return Share::of(other.0) == Share::Reads && is_lower() && counts;
         }
         match (is_placed(other), is_placed(own)) {
             (true, _) if name::is_upgrade(other.0) => false,
