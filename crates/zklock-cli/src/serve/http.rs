@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -92,22 +92,33 @@ impl Reply {
 
 type Answer = dyn Fn(&Request) -> Reply + Send + Sync;
 
-/// Answers, without an end.
+/// Answers, without an end, on threads of its own.
+///
+/// # Errors
+/// There are no threads to be had.
 pub fn serve(
-    listener: &TcpListener,
-    answer: &Arc<impl Fn(&Request) -> Reply + Send + Sync + 'static>,
-) {
+    listener: TcpListener,
+    answer: impl Fn(&Request) -> Reply + Send + Sync + 'static,
+) -> io::Result<()> {
     let (hand, taken) = sync_channel(WAITING);
-    let taken = Arc::new(Mutex::new(taken));
+    let (taken, answer) = (Arc::new(Mutex::new(taken)), Arc::new(answer));
     for _ in 0..WORKERS {
-        let (taken, answer) = (Arc::clone(&taken), Arc::clone(answer));
-        thread::spawn(move || {
+        let (taken, answer) = (Arc::clone(&taken), Arc::clone(&answer));
+        let work = move || {
             while let Some((stream, connected)) = next(&taken) {
                 // Who went meanwhile does not want to know.
                 let _ = converse(stream, connected, answer.as_ref());
             }
-        });
+        };
+        thread::Builder::new().name("worker".to_owned()).spawn(work)?;
     }
+    let listen = move || listen(&listener, &hand);
+    thread::Builder::new().name("listener".to_owned()).spawn(listen)?;
+    Ok(())
+}
+
+/// Hands each connection to a worker.
+fn listen(listener: &TcpListener, hand: &SyncSender<(TcpStream, Instant)>) {
     for stream in listener.incoming() {
         match stream {
             Ok(stream) => {

@@ -8,9 +8,7 @@ mod page;
 mod timeline;
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
 use clap::Args;
@@ -91,9 +89,7 @@ pub fn serve(options: &ServeOptions) -> Result<u8, Failure> {
         let _ = end.send(());
     })
     .map_err(|error| Failure::new(format!("listen for signals: {error}")))?;
-    thread::Builder::new()
-        .name("listener".to_owned())
-        .spawn(move || http::serve(&listener, &Arc::new(answer)))
+    http::serve(listener, answer)
         .map_err(|error| Failure::new(format!("start a thread: {error}")))?;
     show(format_args!("{} at http://{address}/\n", options.follow.path));
     let _ = ended.recv();
