@@ -137,7 +137,7 @@ static inline int told_finalized(told *t)
     return finalized;
 }
 
-static inline void tell(told *t, int result, zkl_guard *guard)
+static inline void tell_why(told *t, int result, zkl_guard *guard, const char *why)
 {
     pthread_mutex_lock(&t->mutex);
     CHECK(t->finalized == 0);
@@ -145,8 +145,13 @@ static inline void tell(told *t, int result, zkl_guard *guard)
     t->result = result;
     t->guard = guard;
     t->thread_is_main = pthread_equal(pthread_self(), main_thread);
-    snprintf(t->why, sizeof t->why, "%s", zkl_last_error());
+    snprintf(t->why, sizeof t->why, "%s", why);
     pthread_mutex_unlock(&t->mutex);
+}
+
+static inline void tell(told *t, int result, zkl_guard *guard)
+{
+    tell_why(t, result, guard, zkl_last_error());
 }
 
 static inline void tell_done(int rc, zkl_guard *guard, void *userdata)
@@ -182,11 +187,7 @@ static inline void tell_lost(int reason, void *userdata)
 
 static inline void tell_request(const char *reason, void *userdata)
 {
-    told *t = userdata;
-    tell(t, 0, NULL);
-    pthread_mutex_lock(&t->mutex);
-    snprintf(t->why, sizeof t->why, "%s", reason);
-    pthread_mutex_unlock(&t->mutex);
+    tell_why(userdata, 0, NULL, reason);
 }
 
 static inline void finalize(void *userdata)

@@ -26,7 +26,7 @@ fn who_is_cut_off_hears_of_the_loss_while_its_ephemeral_znode_still_exists() {
     let bench = Bench::untouched();
     in_parallel(&bench, |bench, number| {
         let proxy = zklock_testing::Proxy::start(bench.server.addr()).unwrap();
-        let timeout = Duration::from_secs(4);
+        let timeout = Duration::from_secs(8);
         let client = options().session_timeout(timeout).connect(&proxy.hosts()).wait().unwrap();
         let observer = bench.direct();
         let node = format!("/ephemeral-{number}");

@@ -62,23 +62,18 @@ each_strategy! {
     fn a_release_that_is_not_confirmed_in_time_is_an_unknown_outcome_and_goes_on(strategy) {
         let bench = Bench::shared();
         let client = bench.client();
-        for waits in [true, false] {
-            let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
-            let path = guard.claim_path().to_string();
-            let deletion = bench.proxy.hold(Rule::request(Op::Delete).path(&path).once());
-            let error = match waits {
-                true => guard.release().within(SOON).wait().unwrap_err(),
-                false => guard.release().within(SOON).wait().unwrap_err(),
-            };
-            assert!(matches!(error, LockError::OutcomeUnknown { source: None, .. }), "{error:?}");
-            assert!(error.is_outcome_unknown() && !error.is_timeout() && !error.is_lost());
-            assert_eq!((error.path(), error.code()), (&*bench.path, Code::OUTCOME_UNKNOWN));
-            assert!(error.to_string().contains("goes on in the background"), "{error}");
-            assert_eq!(bench.claims(strategy).len(), 1);
-            deletion.wait_reached(TIMEOUT).unwrap();
-            deletion.release();
-            bench.expect_free(strategy);
-        }
+        let guard = bench.lock(&client, strategy).acquire().wait().unwrap();
+        let path = guard.claim_path().to_string();
+        let deletion = bench.proxy.hold(Rule::request(Op::Delete).path(&path).once());
+        let error = guard.release().within(SOON).wait().unwrap_err();
+        assert!(matches!(error, LockError::OutcomeUnknown { source: None, .. }), "{error:?}");
+        assert!(error.is_outcome_unknown() && !error.is_timeout() && !error.is_lost());
+        assert_eq!((error.path(), error.code()), (&*bench.path, Code::OUTCOME_UNKNOWN));
+        assert!(error.to_string().contains("goes on in the background"), "{error}");
+        assert_eq!(bench.claims(strategy).len(), 1);
+        deletion.wait_reached(TIMEOUT).unwrap();
+        deletion.release();
+        bench.expect_free(strategy);
     }
 
     fn a_guarded_write_whose_answer_is_lost_is_an_unknown_outcome(strategy) {

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_lite::future::block_on;
 use parking_lot::Mutex;
@@ -95,7 +95,6 @@ fn a_thousand_waiters_take_their_turns() {
     assert!(store.lock(PATH).holder().wait().unwrap().is_none());
 }
 
-/// Acquires another lock of the store when it is woken, on the thread that wakes it.
 #[test]
 fn a_break_ends_with_its_grace_and_no_sooner() {
     let store = LocalStore::new();
@@ -103,13 +102,15 @@ fn a_break_ends_with_its_grace_and_no_sooner() {
     let guard = lock.acquire().wait().unwrap();
     let who = other.holder().wait().unwrap().unwrap();
     // Who breaks it need not wait for it.
-    let grace = Duration::from_millis(300);
+    let (grace, begun) = (Duration::from_secs(2), Instant::now());
     let late = other.break_hold(&who, "", grace).within(Duration::from_millis(1)).wait();
     assert!(late.unwrap_err().is_outcome_unknown());
     assert!(guard.is_lost());
     assert!(other.try_acquire().wait().unwrap().is_none(), "its program may be at work yet");
     // And it ends though the guard stays.
-    other.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    let next = other.acquire().within(TIMEOUT).wait().unwrap();
+    assert!(begun.elapsed() >= grace);
+    next.release().wait().unwrap();
     assert!(guard.is_lost());
 }
 
@@ -129,6 +130,7 @@ fn a_participant_that_resigns_and_leads_again_at_once_can_be_stopped() {
     assert!(block_on(service.until(stop)).unwrap().is_none());
 }
 
+/// Acquires another lock of the store when it is woken, on the thread that wakes it.
 struct Nosy {
     store: LocalStore,
     woken: AtomicBool,

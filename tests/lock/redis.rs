@@ -1,6 +1,6 @@
 //! Locks on a server of Redis: what is lost with requests, replies, and the server's memory.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,6 +11,7 @@ use tempfile::TempDir;
 use test_support::{Link, Running, TIMEOUT, acquire_in_background, eventually};
 use zklock::{Code, GuardState, LockError, LostReason};
 use zklock::{Store, StoreOptions};
+use zklock_testing::Port;
 
 use crate::endurance::{self, Fault, pause};
 use crate::place::Elsewhere;
@@ -20,7 +21,7 @@ use crate::servers::{self, Server as _};
 pub struct Server {
     directory: TempDir,
     running: Mutex<Option<Running>>,
-    port: u16,
+    port: Port,
     persistence: &'static [&'static str],
     pub session_timeout: Duration,
 }
@@ -39,19 +40,16 @@ impl Server {
 
     fn fresh(persistence: &'static [&'static str], session_timeout: Duration) -> Server {
         let directory = tempfile::tempdir().unwrap();
-        let mut server =
-            Server { directory, running: Mutex::default(), port: 0, persistence, session_timeout };
-        eventually("a server runs", || {
-            server.port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-            server.start()
-        });
+        let (running, port) = (Mutex::default(), Port::reserve().unwrap());
+        let server = Server { directory, running, port, persistence, session_timeout };
+        eventually("a server runs", || server.start());
         server
     }
 
     /// Starts it, or starts it again; gives whether it runs.
     fn start(&self) -> bool {
         let mut command = Command::new("redis-server");
-        command.args(["--port", &self.port.to_string(), "--bind", "127.0.0.1", "--dir"]);
+        command.args(["--port", &self.port.number().to_string(), "--bind", "127.0.0.1", "--dir"]);
         command.arg(self.directory.path()).args(self.persistence);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut running = Running(command.spawn().expect("redis-server is installed"));
@@ -98,7 +96,7 @@ impl Server {
 
 impl Elsewhere for Server {
     fn address(&self) -> String {
-        format!("redis://127.0.0.1:{}", self.port)
+        format!("redis://127.0.0.1:{}", self.port.number())
     }
 
     fn session_timeout(&self) -> Duration {
@@ -116,7 +114,7 @@ impl Elsewhere for Server {
 
 impl servers::Server for Server {
     fn addr(&self) -> SocketAddr {
-        SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
+        self.port.addr()
     }
 
     fn address_at(&self, address: SocketAddr) -> String {
@@ -200,7 +198,8 @@ fn who_is_no_server_or_takes_no_password_is_named_and_the_password_is_not() {
         assert!(!error.to_string().contains("secret"), "{error}");
     }
     drop(connect(&with("right")).unwrap());
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = Port::reserve().unwrap();
+    let nobody = port.addr();
     let error = connect(&format!("redis://:secret@{nobody}")).unwrap_err();
     assert!(!error.to_string().contains("secret"), "{error}");
     assert!(error.to_string().contains("refused"), "{error}");
@@ -331,7 +330,7 @@ const BRIEF: Duration = Duration::from_secs(1);
 
 impl Server {
     fn replicates(&self, master: &Server) {
-        let _: () = self.ask(&["REPLICAOF", "127.0.0.1", &master.port.to_string()]);
+        let _: () = self.ask(&["REPLICAOF", "127.0.0.1", &master.port.number().to_string()]);
         eventually("it is a copy", || {
             self.ask::<String>(&["INFO", "replication"]).contains("master_link_status:up")
         });

@@ -162,7 +162,8 @@ fn threads_that_contend_for_a_queue_lock_stay_within_five_requests_for_each_acqu
     }
     let acquires = THREADS * ROUNDS;
     let requests = bench.proxy.count(&bench.requests());
-    assert!(requests <= 5 * acquires, "{requests} requests for {acquires} acquires");
+    // And who waits or holds for long looks at its own.
+    assert!(requests <= 6 * acquires, "{requests} requests for {acquires} acquires");
     let events = bench.proxy.count(&Rule::event());
     // Who has waited for long hears of the end of its own claim, too.
     assert!(events <= 2 * acquires, "{events} events for {acquires} acquires");

@@ -455,8 +455,9 @@ fn an_announced_release_whose_reply_is_lost_is_certain() {
     let [first, second] = acquainted(&bench, announcing);
     let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
     let (waiting, own) = waits(&bench, &second, true);
-    bench.proxy.on(Rule::reply(Op::Multi).once(), Action::Reset);
+    let lost = bench.proxy.on(Rule::reply(Op::Multi).once(), Action::Reset);
     guard.release().wait().unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
     let guard = get(waiting);
     assert_eq!(guard.fencing_token(), own.czxid);
     guard.release().wait().unwrap();
@@ -469,8 +470,9 @@ fn an_announced_release_that_never_arrives_is_repeated() {
     let [first, second] = acquainted(&bench, announcing);
     let guard = bench.lock(&first, QUEUE).acquire().wait().unwrap();
     let (waiting, own) = waits(&bench, &second, true);
-    bench.proxy.on(Rule::request(Op::Multi).once(), Action::Reset);
+    let lost = bench.proxy.on(Rule::request(Op::Multi).once(), Action::Reset);
     guard.release().wait().unwrap();
+    lost.wait_hits(1, TIMEOUT).unwrap();
     assert_eq!(get(waiting).fencing_token(), own.czxid);
 }
 

@@ -40,6 +40,7 @@ pub use ensemble::Ensemble;
 pub use error::{Error, Result};
 pub use eventually::eventually;
 pub use four_letter::four_letter;
+pub use port::Port;
 pub use proxy::{Action, Direction, Gate, InstalledRule, Proxy, Rule, Seen};
 pub use scratch::Scratch;
 pub use server::Server;

@@ -16,7 +16,7 @@ use std::time::SystemTime;
 
 /// A loopback port, reserved until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Port {
+pub struct Port {
     number: u16,
     #[cfg(target_os = "linux")]
     _reservation: Option<std::os::unix::net::UnixListener>,
@@ -24,7 +24,7 @@ pub(crate) struct Port {
 
 impl Port {
     /// Takes a port that nobody listens on.
-    pub(crate) fn reserve() -> io::Result<Port> {
+    pub fn reserve() -> io::Result<Port> {
         Ok(Port::reserve_and_listen()?.0)
     }
 
@@ -89,11 +89,13 @@ impl Port {
         Ok(Some((port, listener)))
     }
 
-    pub(crate) fn number(&self) -> u16 {
+    /// Its number.
+    pub fn number(&self) -> u16 {
         self.number
     }
 
-    pub(crate) fn addr(&self) -> SocketAddr {
+    /// Where to listen, and where nobody does as long as that is not done.
+    pub fn addr(&self) -> SocketAddr {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.number))
     }
 }

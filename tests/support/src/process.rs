@@ -115,6 +115,11 @@ impl Process {
     }
 
     fn start_test_by(mut command: Command, test: &str, about: &str) -> Process {
+        // It would say nothing, and succeed.
+        let list = ["--exact", test, "--list"];
+        let listed = Command::new(std::env::current_exe().unwrap()).args(list).output().unwrap();
+        let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
+        assert!(listed.contains(&format!("{test}: test")), "there is no test {test}: {listed}");
         command.args(["--exact", test, "--nocapture", "--test-threads=1"]).env(ABOUT, about);
         Process::start_with(&mut command, |line| line.strip_prefix(MARK).map(str::to_owned))
     }
