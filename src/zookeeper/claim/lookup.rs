@@ -25,6 +25,8 @@ pub(crate) struct Found {
     pub(crate) by_uuid: HashMap<Uuid, Vec<(Arc<str>, i64)>>,
     /// Claims with data that another client has replaced.
     pub(crate) nameless: Vec<(Arc<str>, i64)>,
+    /// Of claims that were sent before, it says nothing.
+    pub(crate) sent_after: SentAfter,
 }
 
 pub(crate) async fn look_up(
@@ -39,7 +41,7 @@ pub(crate) async fn look_up(
     sync.await?;
     let Children { names, stat } = match listed {
         Ok(listed) => listed,
-        Err(error) if error.is_no_node() => return Ok(Found::default()),
+        Err(error) if error.is_no_node() => return Ok(Found { sent_after, ..Found::default() }),
         Err(error) => return Err(error),
     };
     let is_candidate = |name: &String| {
@@ -47,7 +49,7 @@ pub(crate) async fn look_up(
     };
     let mut candidates = names.into_iter().filter(is_candidate);
     let mut reads = VecDeque::new();
-    let mut found = Found::default();
+    let mut found = Found { sent_after, ..Found::default() };
     loop {
         while reads.len() < READS {
             let Some(name) = candidates.next() else { break };

@@ -41,7 +41,12 @@ impl Search {
         let found = match &self.layout {
             NodeLayout::At(path) => Arc::new(lookup::look_at(session, path.to_string()).await?),
             NodeLayout::Under { directory, .. } => {
-                self.lock.memory.look_up(session, directory, self.sent_after).await?
+                let found = self.lock.memory.look_up(session, directory, self.sent_after).await?;
+                // Another may have taken the look-up that ours was to be part of.
+                if !found.sent_after.covers(self.sent_after) {
+                    return Err(unknown(&self.lock));
+                }
+                found
             }
         };
         let claims = found.by_uuid.get(&self.uuid).cloned().unwrap_or_default();
