@@ -392,7 +392,9 @@ fn a_waiter_that_gives_up_announces_nothing() {
 #[test]
 fn who_waits_behind_one_that_gives_up_does_not_pass_a_hold_of_its_own_client() {
     let bench = Bench::own();
-    let [first, second] = acquainted(&bench, announcing);
+    let [first] = acquainted(&bench, announcing);
+    // Nothing is announced of its claim: its end alone counts.
+    let second = plain(&bench);
     // By its number, the next but one claim of this client has one claim before it, beside its own.
     let mut stranger = bench.stranger(QUEUE);
     let (waiting, _) = waits(&bench, &first, false);
@@ -401,9 +403,9 @@ fn who_waits_behind_one_that_gives_up_does_not_pass_a_hold_of_its_own_client() {
     let mut gives_up = bench.lock(&second, QUEUE).acquire();
     poll_until(&mut gives_up, || bench.claims(QUEUE).len() == 2);
     let waiting = acquire_in_background(&bench.lock(&first, QUEUE));
-    eventually("it watches its own claim", || {
+    eventually("it watches the one before", || {
         let watched = bench.watched_by(session_id(&first));
-        matches!(&bench.claims(QUEUE)[..], [_, _, own] if watched.contains(&own.path))
+        matches!(&bench.claims(QUEUE)[..], [_, before, _] if watched.contains(&before.path))
     });
     let own = bench.claims(QUEUE).pop().unwrap();
     bench.proxy.clear_seen();
