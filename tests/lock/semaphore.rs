@@ -335,6 +335,21 @@ fn a_number_that_somebody_has_written_by_hand_or_over_counts() {
 }
 
 #[test]
+fn a_number_written_by_hand_counts_for_waiters_once_a_child_has_come_and_gone() {
+    let bench = Bench::shared();
+    let client = bench.direct();
+    let semaphore = client.semaphore(&bench.path, 2);
+    let held = take(&semaphore, 2);
+    let waiting = acquire_in_background(&semaphore.permit());
+    eventually("it waits", || bench.watches_of(session_id(&client)) > 0);
+    client.set(&bench.path, b"limit=3", None).wait().unwrap();
+    let child = format!("{}/any", bench.path);
+    client.create(&child, b"", CreateMode::Persistent).wait().unwrap();
+    client.delete(&child, None).wait().unwrap();
+    release([waiting.join().unwrap().unwrap(), held]);
+}
+
+#[test]
 fn who_may_not_write_the_limit_is_told() {
     let bench = Bench::shared();
     let client = bench.direct();

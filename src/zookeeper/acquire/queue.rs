@@ -172,7 +172,7 @@ async fn watch_claim(
     Ok(watched.unwrap_or(Some(ClaimStatus::Again)))
 }
 
-/// What stands before our claim, if numbers do not show the order.
+/// The claims before ours, where numbers do not show the order.
 enum MadeBefore<'a> {
     /// These, nearest first.
     Claims(Vec<&'a str>),

@@ -197,7 +197,7 @@ impl PathMemory {
         self.keep(czxid, false)
     }
 
-    /// As [`made`](PathMemory::made), of a claim that nobody knows to be theirs: it is kept until it is deleted.
+    /// As [`made`](PathMemory::made), of a claim that no acquire knows as its own. It is kept until it is deleted.
     pub(crate) fn made_for_nobody(&self, czxid: i64) -> Arc<AtomicBool> {
         self.keep(czxid, true)
     }

@@ -366,7 +366,7 @@ impl Party {
     fn check_is_known(&self, memory: &PathMemory, token: i64) {
         let world = self.world.lock();
         let session = world.clients[self.client].session;
-        // With a session that is over, it goes by itself.
+        // The end of a session deletes its claims.
         let is_alive = world.leader.life(session) == Life::Alive;
         let record = world.leader.records.get(&token).filter(|_| is_alive);
         let there = record.is_some_and(|it| it.gone.is_none() && it.session == session);

@@ -46,7 +46,7 @@ impl<S: Schedule> Schedule for Told<S> {
     }
 }
 
-/// What a client hears.
+/// A message to a client, in words.
 fn words(message: &Message) -> String {
     let (request, answer) = match message {
         Message::Event(event) => return format!("{:?} {}", event.kind, event.path),
