@@ -57,7 +57,9 @@ pub(super) struct Adoption {
 impl EndsWithThread for Adoption {
     /// The program closes the handle: nothing may touch it any more.
     fn end(&self) {
-        if self.gate.shut(Some(HandleState::GONE)).is_some() {
+        // The handle is freed later. Its session may be over, and nobody here may have seen that yet.
+        let ended = self.gate.state().filter(|state| state.is_final());
+        if self.gate.shut(ended.or(Some(HandleState::GONE))).is_some() {
             self.window.clear();
             slots::abandon(self.id);
             self.tell_of_session();

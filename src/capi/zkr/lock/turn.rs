@@ -15,7 +15,10 @@ impl Recipe {
     pub(super) fn tell(&self, mut state: MutexGuard<'_, State>, attempt: u64, rc: c_int) {
         loop {
             let due = match state.phase {
-                Phase::Held(_) => rc == ACQUIRED && state.told.is_none(),
+                // Of one that is lost by now, its program hears only that.
+                Phase::Held(ref guard) => {
+                    rc == ACQUIRED && state.told.is_none() && !guard.is_lost()
+                }
                 Phase::Lost(..) => rc == RELEASED && state.told != Some(RELEASED),
                 // A completion that locks again, in vain, would be called for ever, inside itself.
                 Phase::Refused(_) => {

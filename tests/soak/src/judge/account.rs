@@ -49,6 +49,11 @@ impl Belief {
         self.looks.iter().filter(|(_, state)| *state != State::Lost).map(|(at, _)| *at)
     }
 
+    /// The last of these until then.
+    pub fn last_believed(&self, until: Moment) -> Option<Moment> {
+        self.believed().filter(|look| *look <= until).last()
+    }
+
     /// When the holder first knew that it has lost it.
     pub fn knew_lost(&self) -> Option<Moment> {
         let lost = self.looks.iter().find(|(_, state)| *state == State::Lost).map(|(at, _)| *at);
@@ -79,6 +84,11 @@ pub struct Account {
 }
 
 impl Account {
+    /// Whether the process stood still at some time between these two.
+    pub fn stood_still(&self, from: Moment, until: Moment) -> bool {
+        self.stalls.iter().any(|(since, end)| *since <= until && *end >= from)
+    }
+
     pub fn of(process: u32, journal: &[Entry]) -> Account {
         let mut account = Account::default();
         let mut asking: HashMap<u16, usize> = HashMap::new();

@@ -175,13 +175,10 @@ impl Case<'_> {
             return;
         }
         // Who had no look at it before has not believed in it; a later look is judged by its time.
-        let last = belief.believed().filter(|look| *look <= next.at).last();
-        let Some(since) = last else { return };
-        let stood_still =
-            account.stalls.iter().any(|(from, until)| *from <= knew && *until >= since);
+        let Some(since) = belief.last_believed(next.at) else { return };
         if self.was_frozen(belief.process, since, knew) {
             counts.frozen_through += 1;
-        } else if stood_still {
+        } else if account.stood_still(since, knew) {
             counts.stalled_through += 1;
         } else {
             let by = late(knew.since(next.at));

@@ -18,6 +18,15 @@ impl Case<'_> {
         belief.knew().is_none_or(|knew| end + self.tolerance < knew)
     }
 
+    /// Whether its process stood still when the claim went. The claim of a hold that is lost is deleted, and its holder
+    /// can hear of the loss only once its thread runs.
+    fn slept_through(&self, account: &Account, belief: &Belief, end: Moment) -> bool {
+        let (Some(since), Some(knew)) = (belief.last_believed(end), belief.knew_lost()) else {
+            return false;
+        };
+        self.was_frozen(belief.process, since, knew) || account.stood_still(since, knew)
+    }
+
     /// When an operator took a holder's claim away, or what an operator did led to it.
     pub(super) fn robbed(&self, tenure: &Tenure, belief: &Belief) -> Option<Moment> {
         let by_its_own = || {
@@ -29,9 +38,11 @@ impl Case<'_> {
     }
 
     pub(super) fn judge_deletions(&self, accounts: &[Account], verdict: &mut Verdict) {
-        let beliefs = accounts.iter().flat_map(|account| &account.beliefs);
-        let beliefs: HashMap<(usize, i64), &Belief> =
-            beliefs.map(|belief| ((belief.lock, belief.token), belief)).collect();
+        let mut beliefs: HashMap<(usize, i64), (&Account, &Belief)> = HashMap::new();
+        for account in accounts {
+            let of = account.beliefs.iter();
+            beliefs.extend(of.map(|belief| ((belief.lock, belief.token), (account, belief))));
+        }
         for (number, lock) in self.history.locks.iter().enumerate() {
             let name = self.lock_name(number);
             for theft in &lock.thefts {
@@ -46,13 +57,16 @@ impl Case<'_> {
             for tenure in &lock.tenures {
                 verdict.counts.robbed += u64::from(tenure.robbed().is_some());
                 let end = tenure.end.filter(|_| tenure.ended_by == Some(Hand::Owner));
-                let belief = beliefs.get(&(number, tenure.token));
-                let (Some(end), Some(belief)) = (end, belief) else {
+                let belief = beliefs.get(&(number, tenure.token)).copied();
+                let (Some(end), Some((account, belief))) = (end, belief) else {
                     continue;
                 };
                 // The release was noted before it was sent, and the leader saw it later still.
                 let is_expected = tenure.follows_a_robbery || tenure.broken.is_some();
-                if self.is_believed(belief, end.at) && !is_expected {
+                if self.is_believed(belief, end.at)
+                    && !is_expected
+                    && !self.slept_through(account, belief, end.at)
+                {
                     let what = format!(
                         "{}: session {:#x} deleted its own {} while it was held",
                         self.who(belief),

@@ -497,6 +497,14 @@ fn a_holder_that_is_broken_off_has_lost_it_before_its_claim_goes() {
     story.replace(1, 5, look(204, State::Lost));
     story.replace(1, 6, wrote(206, 2, 205, Written::Refused));
     assert_eq!(story.wrongs(), [Kind::ToldLate, Kind::Undermined]);
+    // It could not hear of it earlier.
+    let stalled = Entry { at: ms(202), thread: 9, event: Event::Stalled { since: ms(190) } };
+    story.journals[0].1.insert(4, stalled);
+    assert_eq!(story.wrongs(), []);
+    // But it still believes in it.
+    let lost = [Event::Told, Event::Look { state: State::Lost }];
+    story.journals[0].1.retain(|entry| !lost.contains(&entry.event));
+    assert_eq!(story.wrongs(), [Kind::Undermined]);
 }
 
 #[test]

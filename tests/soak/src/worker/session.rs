@@ -13,7 +13,7 @@ use fastrand::Rng;
 use futures_lite::future::{block_on, or, yield_now};
 use futures_util::future::select_all;
 use zklock::zookeeper::Op;
-use zklock::{Client, Guard, Lock, LockError, Pending, WhileHeldError};
+use zklock::{Client, Guard, Lock, LockError, LostSignal, Pending, WhileHeldError};
 
 use super::contended::{Contended, Holding, Wanted};
 use super::{Phase, Shared};
@@ -202,9 +202,12 @@ impl Session {
         self.write(client, chosen, guard, 1);
         if self.rng.u32(..WRITES_TO_ITSELF) == 0 {
             // It is refused where releases are announced, and changes nothing elsewhere.
-            if let Ok(found) = client.get(&guard.claim_path()).wait() {
-                let _ = client.set(&guard.claim_path(), &found.data, None).wait();
-            }
+            let path = guard.claim_path();
+            self.unless_told(&lost, async {
+                if let Ok(found) = client.get(&path).await {
+                    let _ = client.set(&path, &found.data, None).await;
+                }
+            });
         }
         // Mostly no longer than that, sometimes a while, seldom long.
         let hold = match self.rng.u32(..1_000) {
@@ -302,31 +305,30 @@ impl Session {
         let (process, thread) = (self.shared.orders.process, self.number);
         let stamp = Stamp { token: guard.fencing_token(), number, process, thread };
         let lost = guard.lost();
-        let knows = lost.get().is_some();
         let sent = Moment::now();
         let set = Op::set(self.locks[chosen].register(), stamp.encode());
         let write = client.multi(&[guard.check(), set]);
-        // Whoever waits for a reply hears of a loss all the same.
-        let told = async {
-            match knows {
-                true => std::future::pending().await,
-                false => lost.await,
-            }
-        };
-        let result = block_on(or(async { Some(write.await) }, async {
-            told.await;
-            None
-        }));
-        let written = match result {
+        let written = match self.unless_told(&lost, write) {
             Some(Ok(_)) => Written::Done,
             Some(Err(error)) if !error.is_outcome_unknown() => Written::Refused,
             Some(Err(_)) => Written::Unknown,
-            None => {
-                self.note(Event::Told);
-                Written::Unknown
-            }
+            None => Written::Unknown,
         };
         self.note(Event::Wrote { number, sent, written });
+    }
+
+    /// Waits for replies. Whoever does hears of a loss all the same, and does not wait any longer.
+    fn unless_told<T>(&self, lost: &LostSignal, replies: impl Future<Output = T>) -> Option<T> {
+        let knows = lost.get().is_some();
+        let told = async {
+            match knows {
+                true => std::future::pending().await,
+                false => lost.clone().await,
+            };
+            self.note(Event::Told);
+            None
+        };
+        block_on(or(async { Some(replies.await) }, told))
     }
 }
 
