@@ -11,7 +11,7 @@ use crate::runtime::BootInstant;
 
 /// A heartbeat asks the servers to delete this version of this znode. They refuse, because no znode has that version.
 const NO_ZNODE: &str = "/zklock/heartbeat";
-const NO_VERSION: i32 = i32::MAX;
+pub(super) const NO_VERSION: i32 = i32::MAX;
 
 impl Link {
     /// The longest pause before the next look: until trust in the session would end without an answer, and less while that

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::heartbeat::NO_VERSION;
 use super::lease::Proof;
 use super::watch::{WatchFor, WatchOf};
 use super::{AclList, Children, Client, Created, Link, Watch, Watched, Znode};
@@ -26,6 +27,9 @@ pub(super) use checked;
 
 /// Any version will do.
 const ANY_VERSION: i32 = -1;
+
+/// A znode that never exists.
+const CATCH_UP: &str = "/zklock/catch-up";
 
 const IS_A_CLAIM: &str =
     "a claim to a lock, and a write to it would count as its release (see announced_releases)";
@@ -226,6 +230,19 @@ impl Link {
         checked!(self.check("sync", path, path::validate(path), 0));
         self.renewing_request(Proof::Sync, "sync", path, Ok, |handle, terms, sink| {
             handle.sync(terms, path, sink);
+        })
+    }
+
+    /// Waits until the connected server has all that a quorum had committed at the call, for a read that is to find a
+    /// write without a reply. A leader that was deposed and does not know of it answers a sync, but not this: the
+    /// servers are asked for a deletion, and a quorum has to commit its refusal.
+    pub(crate) fn catch_up(&self, path: &str) -> Pending<()> {
+        let asked = self.renewing_request(Proof::Write, "sync", path, Ok, |handle, terms, sink| {
+            handle.delete(terms, CATCH_UP, NO_VERSION, sink);
+        });
+        asked.map(|refused| match refused {
+            Err(error) if error.code().is_server_decision() => Ok(()),
+            answer => answer,
         })
     }
 

@@ -208,8 +208,8 @@ async fn clean_up(
         if session.id() != sent.id() {
             return Ok(());
         }
-        let (sync, look) = (session.sync(&path), session.exists(&path));
-        match (sync.await, look.await) {
+        let (caught_up, look) = (session.catch_up(&path), session.exists(&path));
+        match (caught_up.await, look.await) {
             (Ok(()), Ok(Some(stat))) if stat.ephemeral_owner == session.id() => {
                 let kept = Arc::default();
                 let gone = session.guaranteed_delete(&path, stat.czxid, true, kept);

@@ -148,7 +148,7 @@ impl Wanted {
 }
 
 /// What leaves a claim or its deletion in doubt, or takes everything away.
-const FIRST: [(Kind, Fault); 12] = [
+const FIRST: [(Kind, Fault); 13] = [
     (Kind::Create, Fault::Dropped(Side::Reply)),
     (Kind::Create, Fault::Expired(Side::Reply)),
     (Kind::Delete, Fault::Dropped(Side::Request)),
@@ -160,6 +160,7 @@ const FIRST: [(Kind, Fault); 12] = [
     (Kind::ChildrenAndWatch, Fault::Reset(Side::Reply)),
     (Kind::SetData, Fault::Dropped(Side::Reply)),
     (Kind::Sync, Fault::Dropped(Side::Reply)),
+    (Kind::CatchUp, Fault::Dropped(Side::Reply)),
     (Kind::Event, Fault::Expired(Side::Reply)),
 ];
 

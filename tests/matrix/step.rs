@@ -25,13 +25,14 @@ pub enum Kind {
     Delete,
     Multi,
     Sync,
+    CatchUp,
     SetWatches,
     Connect,
     Event,
     Close,
 }
 
-const KINDS: [(Kind, &str); 15] = [
+const KINDS: [(Kind, &str); 16] = [
     (Kind::Create, "create"),
     (Kind::Container, "container"),
     (Kind::Children, "children"),
@@ -43,6 +44,7 @@ const KINDS: [(Kind, &str); 15] = [
     (Kind::Delete, "delete"),
     (Kind::Multi, "multi"),
     (Kind::Sync, "sync"),
+    (Kind::CatchUp, "catch-up"),
     (Kind::SetWatches, "setwatches"),
     (Kind::Connect, "connect"),
     (Kind::Event, "event"),
@@ -81,6 +83,7 @@ impl Kind {
             Kind::Delete => own(Op::Delete.into()),
             Kind::Multi => own(Op::Multi.into()),
             Kind::Sync => own(Op::Sync.into()),
+            Kind::CatchUp => nameless(Op::Delete.into()).path("/zklock/catch-up"),
             Kind::SetWatches => nameless([Op::SetWatches, Op::SetWatches2].into()),
             Kind::Connect => nameless(Op::Connect.into()),
             Kind::Close => nameless(Op::CloseSession.into()),

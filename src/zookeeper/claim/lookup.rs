@@ -36,9 +36,9 @@ pub(crate) async fn look_up(
 ) -> Result<Found> {
     // The server that we are connected to now may be behind the one that took the creates. Both
     // requests are in flight before the first is awaited.
-    let sync = session.sync(&directory);
+    let caught_up = session.catch_up(&directory);
     let listed = session.children(&directory).await;
-    sync.await?;
+    caught_up.await?;
     let Children { names, stat } = match listed {
         Ok(listed) => listed,
         Err(error) if error.is_no_node() => return Ok(Found { sent_after, ..Found::default() }),
@@ -68,9 +68,9 @@ pub(crate) async fn look_up(
 
 /// Looks whether the znode at a path is a claim of this session.
 pub(crate) async fn look_at(session: &TrustedSession, path: String) -> Result<Found> {
-    let sync = session.sync(&path);
+    let caught_up = session.catch_up(&path);
     let read = session.get(&path).await;
-    sync.await?;
+    caught_up.await?;
     let mut found = Found::default();
     note(&mut found, session, read, path)?;
     Ok(found)

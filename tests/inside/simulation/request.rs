@@ -103,7 +103,7 @@ impl Request {
     pub(super) fn is_heartbeat(&self) -> bool {
         match self.op {
             Op::Sync => self.path == "/",
-            Op::Delete { .. } => self.path.starts_with("/zklock/"),
+            Op::Delete { .. } => self.path == "/zklock/heartbeat",
             _ => false,
         }
     }
