@@ -75,6 +75,8 @@ fn replies_that_are_lost_again_and_again_only_take_longer() {
         assert_eq!(tool.offer(b"x"), 0);
         assert_eq!(tool.remove(), element(b"x"));
         assert_eq!(tool.remove(), empty());
+        let hits: u64 = lost.iter().map(zklock_testing::InstalledRule::hits).sum();
+        assert_eq!(hits, 3, "as many transactions as are lost, and two that are not");
         lost.iter().for_each(zklock_testing::InstalledRule::remove);
     }
 }

@@ -66,7 +66,7 @@ each_server! {
         let link = Link::to(server.addr());
         let options = StoreOptions::new().session_timeout(server.session_timeout());
         let store = options.connect(&server.address_at(link.address)).wait().unwrap();
-        let other = server.connect();
+        let (other, connections) = (server.connect(), link.connections());
         let mut last = 0;
         for lost in [Lost::Request, Lost::Reply] {
             for frame in 0..12 {
@@ -81,6 +81,9 @@ each_server! {
                 next.release().wait().unwrap();
             }
         }
+        // Not each acquire and release has so many frames. With each frame its connection was lost.
+        let losses = link.connections() - connections;
+        assert!(losses > 3, "{losses} frames were lost");
         drop(store);
         let lock = other.lock(PATH);
         eventually("nothing is left", || lock.contenders().wait().unwrap().is_empty());

@@ -49,7 +49,8 @@ pub struct Search<'a> {
 
 impl Search<'_> {
     pub fn run(&self) -> Result<Found, String> {
-        let [dir, include, lib] = VARIABLES.map(|name| setting(name, self.target, self.variable));
+        let setting = |name| setting(name, self.target, self.variable);
+        let (dir, include, lib) = (setting(DIR)?, setting(INCLUDE_DIR)?, setting(LIB_DIR)?);
         if dir.is_some() || include.is_some() || lib.is_some() {
             return self.as_told(dir, include, lib);
         }
@@ -186,7 +187,7 @@ impl Search<'_> {
     fn explain(&self, what: &str) -> String {
         let prefixed = &names_of(DIR, self.target)[0];
         format!(
-            "cannot find ZooKeeper's C client (libzookeeper_mt, 3.5 or later) for {}:\n\
+            "cannot find ZooKeeper's C client (libzookeeper_mt, 3.7 or later) for {}:\n\
              {what}\n\
              Debian, Ubuntu: apt-get install libzookeeper-mt-dev\n\
              macOS with Homebrew: brew install zookeeper\n\
@@ -221,16 +222,23 @@ pub fn names_of(name: &str, target: &str) -> [String; 2] {
     [format!("{prefix}_{name}"), name.to_owned()]
 }
 
-/// The value of a variable for `target`. An empty one counts as not set.
+/// The path that a variable has for `target`. An empty one counts as not set. A relative one would begin in this
+/// package's directory, where no user looks.
 pub fn setting(
     name: &str,
     target: &str,
     variable: &dyn Fn(&str) -> Option<OsString>,
-) -> Option<PathBuf> {
-    names_of(name, target)
-        .iter()
-        .find_map(|name| variable(name).filter(|value| !value.is_empty()))
-        .map(PathBuf::from)
+) -> Result<Option<PathBuf>, String> {
+    for name in names_of(name, target) {
+        match variable(&name).filter(|value| !value.is_empty()).map(PathBuf::from) {
+            Some(path) if path.is_relative() => {
+                return Err(format!("{name} is {}: an absolute path is needed", path.display()));
+            }
+            Some(path) => return Ok(Some(path)),
+            None => {}
+        }
+    }
+    Ok(None)
 }
 
 /// Installations keep the header in `zookeeper/`; a variable may point right into it.

@@ -88,7 +88,7 @@ fn source_tree(target: &str) -> Result<Option<PathBuf>, String> {
     for name in find::names_of(source::VARIABLE, target) {
         println!("cargo::rerun-if-env-changed={name}");
     }
-    let tree = find::setting(source::VARIABLE, target, &|name| env::var_os(name));
+    let tree = find::setting(source::VARIABLE, target, &|name| env::var_os(name))?;
     tree.map(Some).ok_or_else(|| source::not_named(feature))
 }
 

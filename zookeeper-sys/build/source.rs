@@ -16,9 +16,8 @@ pub const HOW_TO_GET: &str = concat!(
     "/ci/c-client-source.sh DIR fetches the source, generates what is missing and prints the path\n\
      elsewhere: unpack a release; in its zookeeper-client/zookeeper-client-c, which is the path, make the directory \
      generated and in it run\n\
-     java -cp zookeeper-jute.jar org.apache.jute.compiler.generated.Rcc -l c \
-     ../../../zookeeper-jute/src/main/resources/zookeeper.jute\n\
-     (zookeeper-jute.jar is in lib of the binary release)"
+     java -cp BINARY_RELEASE/lib/zookeeper-jute-VERSION.jar org.apache.jute.compiler.generated.Rcc -l c \
+     ../../../zookeeper-jute/src/main/resources/zookeeper.jute"
 );
 
 /// The feature that wants the C client compiled.
@@ -90,8 +89,10 @@ pub fn headers(tree: &Path, out: &Path) -> Result<PathBuf, String> {
     for header in HEADERS {
         let from = tree.join(header);
         let name = from.file_name().expect("every header has a file name");
-        fs::copy(&from, include.join(name))
-            .map_err(|error| format!("{}: {error}", from.display()))?;
+        let to = include.join(name);
+        // Not its permissions: what can only be read could not be written again by the next build.
+        let text = fs::read(&from).map_err(|error| format!("{}: {error}", from.display()))?;
+        fs::write(&to, text).map_err(|error| format!("{}: {error}", to.display()))?;
     }
     Ok(include)
 }

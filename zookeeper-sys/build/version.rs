@@ -4,8 +4,9 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-/// The first release with all that the bindings name: create2, containers, asynchronous multi.
-const OLDEST: Version = Version { major: 3, minor: 5, patch: 0 };
+/// The first release with all that the bindings name, and with their layout of `zoo_op_t` (its `ttl`), which a multi
+/// passes in arrays.
+const OLDEST: Version = Version { major: 3, minor: 7, patch: 0 };
 
 /// Newer headers give one string, older ones three numbers.
 const PROBE: &str = r"#include <zookeeper_version.h>
@@ -38,8 +39,10 @@ impl Version {
             .map_err(|error| {
                 format!(
                     "cannot preprocess {}: {error}\n\
-                     a C compiler is needed (Debian: apt-get install gcc), or CC set to one",
-                    include.join("zookeeper_version.h").display()
+                     a C compiler for {} is needed (Debian: apt-get install gcc, or gcc-ARCHITECTURE-linux-gnu to \
+                     cross-compile), or CC set to one",
+                    include.join("zookeeper_version.h").display(),
+                    std::env::var("TARGET").as_deref().unwrap_or("this machine"),
                 )
             })?;
         Self::of_expanded(&String::from_utf8_lossy(&expanded)).ok_or_else(|| {
@@ -66,7 +69,8 @@ impl Version {
         }
         Err(format!(
             "{} is of ZooKeeper {self}, which is too old: {}.{} or later is needed\n\
-             another one can be named by ZOOKEEPER_DIR",
+             another one can be named by ZOOKEEPER_DIR, or compiled: enable the feature `source`, and set \
+             ZOOKEEPER_SRC_DIR (README.md of zookeeper-sys)",
             include.join("zookeeper.h").display(),
             OLDEST.major,
             OLDEST.minor

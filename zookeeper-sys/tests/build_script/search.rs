@@ -168,6 +168,14 @@ fn a_variable_that_leads_nowhere_is_an_error() {
 }
 
 #[test]
+fn a_relative_path_is_refused_by_name() {
+    let mut case = Case::new("relative").installed("usual");
+    case.variables.insert("ZOOKEEPER_LIB_DIR", "../lib".into());
+    let error = case.run().expect_err("relative to what?");
+    assert!(error.contains("ZOOKEEPER_LIB_DIR is ../lib: an absolute path"), "{error}");
+}
+
+#[test]
 fn an_empty_variable_counts_as_not_set() {
     let mut case = Case::new("empty").installed("usual");
     case.variables.insert("ZOOKEEPER_DIR", OsString::new());
