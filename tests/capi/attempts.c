@@ -104,6 +104,7 @@ static void the_loop_waits_for_many_at_once(zkl_client *client, zkl_client *othe
     GIVES(ZKL_PENDING, zkl_attempt_take(sources[1].attempt, &none));
     CHECK(none == NULL && !is_readable(sources[1].fd, 0));
 
+    int ended_before = 0;
     for (int ends = 0; ends < COUNT + 2; ends++) {
         struct source *one = next();
         ignores(one->fd);
@@ -126,7 +127,7 @@ static void the_loop_waits_for_many_at_once(zkl_client *client, zkl_client *othe
         /* Each end has the next follow. */
         if (one == &sources[0])
             GIVES(OK, zkl_guard_release(held[1]));
-        if (one == &sources[2])
+        if ((one == &sources[0] || one == &sources[2]) && ++ended_before == 2)
             GIVES(OK, zkl_attempt_cancel(sources[4].attempt));
         if (one == &sources[4])
             ask("delete %s", claim_of(sources[0].guard));

@@ -359,6 +359,8 @@ static void reconnecting_with(zkl_client *client)
     GIVES(OK, zkl_guard_on_lost(guard, tell_lost, &t, finalize));
     GIVES(OK, zkl_guard_fd(guard, &fd));
     int64_t session = zkl_client_session_id(client);
+    /* The buffers of stdin and stdout are made by the first question. */
+    ask("exists /");
     arm();
     ask("reset");
     /* Until it is connected again, or so much time is over. */

@@ -308,12 +308,15 @@ fn a_take_that_is_dropped_takes_nothing() {
     let client = bench.client();
     let queue = client.queue(&bench.path);
     queue.put("a").wait().unwrap();
-    for stop in 0..7 {
-        let replies = || bench.proxy.count(&Rule::reply(Ops::any()).path_prefix(&bench.path));
+    for stop in 0..12 {
+        // To requests for its claim, too.
+        let replies = || bench.proxy.count(&Rule::reply(Ops::any()).path_prefix(around(&bench)));
         let before = replies();
         let mut taking = queue.take();
         poll_unless(&mut taking, || replies() >= before + stop);
         drop(taking);
+        // Behind what is on its way.
+        client.exists("/").wait().unwrap();
         expect_no_claim(&bench);
     }
     assert_eq!(drain(&self::queue(&bench)), ["a"]);

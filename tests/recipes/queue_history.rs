@@ -124,6 +124,15 @@ fn fault(bench: &Bench, random: &mut fastrand::Rng) {
     }
 }
 
+/// Sets it when dropped.
+struct Sets<'a>(&'a AtomicBool);
+
+impl Drop for Sets<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 #[test]
 fn a_history_under_faults_shows_each_element_with_one_consumer_at_a_time() {
     let bench = Bench::shared();
@@ -157,10 +166,11 @@ fn a_history_under_faults_shows_each_element_with_one_consumer_at_a_time() {
             }
             bench.proxy.clear_rules();
         });
+        // Also if that fails: the others would be waited for.
+        let _over = Sets(&is_over);
         eventually("all elements are removed", || {
             producers.iter().all(|producer| producer.is_finished()) && bench.children().is_empty()
         });
-        is_over.store(true, Ordering::SeqCst);
     });
     let lines = recorder.lines.into_inner().unwrap();
     let verdict = history::check(&lines).unwrap();

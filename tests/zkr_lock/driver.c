@@ -13,6 +13,7 @@
  *   plain M H PATH              zkr_lock_init
  *   zero M                      a mutex that is all zeroes
  *   lock M, unlock M, isowner M, destroy M, getid M, getpath M
+ *   both M                      lock and unlock, without a pause
  *   error M                     zkr_lock_error
  *   take M                      zkr_lock_lock as a program reads it that takes its result for ownership
  *   fields M                    isOwner, id and ownerid, read directly
@@ -484,6 +485,9 @@ static void obey_for_mutex(const char *verb, int m, char **words, char *answer)
         int was = zkr_lock_getcallback(mutex) == completion;
         zkr_lock_setcallback(mutex, another_completion);
         sprintf(answer, "%d %d", was, zkr_lock_getcallback(mutex) == another_completion);
+    } else if (strcmp(verb, "both") == 0) {
+        int locked = act(m, "lock");
+        sprintf(answer, "%d %d", locked, act(m, "unlock"));
     } else if (strcmp(verb, "pairs") == 0) {
         pairs(mutex, atol(words[0]), answer);
     } else {

@@ -53,8 +53,7 @@ fn everything_can_be_done_inside_callbacks() {
 fn a_lock_and_an_unlock_in_one_callback_leave_nothing() {
     let mut scene = Scene::on_one_handle("ab");
     for _ in 0..10 {
-        scene.program.expect("inside a lock a", "0");
-        scene.program.expect("inside a unlock a", "0");
+        scene.program.expect("inside a both a", "0 0");
     }
     scene.program.expect("lock b", "0");
     scene.await_owner('b', true);

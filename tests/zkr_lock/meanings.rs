@@ -8,7 +8,7 @@ use crate::driver::{
     Build, Driver, OWN, OWN_DEFINED_FOR_OWNER, OWN_LINKED_FOR_OWNER, OWN_LINKED_STATIC_FOR_OWNER,
     PLAIN, RETURNS_ERRORS, RETURNS_OWNER,
 };
-use crate::scene::{PATH, Scene};
+use crate::scene::{PATH, SESSION, Scene};
 
 /// All in which a nonzero result is ownership.
 const OWNERSHIP: [&Build; 4] =
@@ -52,7 +52,7 @@ fn a_program_that_reads_ownership_owns_exactly_when_it_owns() {
 #[test]
 fn the_first_lock_on_a_handle_whose_thread_does_not_answer_returns_without_its_place() {
     let mut scene = Scene::with(Driver::start_as(&RETURNS_OWNER));
-    scene.open_at('a', &scene.hosts_by(&scene.proxy));
+    scene.open_only('a', &scene.hosts_by(&scene.proxy), SESSION);
     scene.init("a", 'a');
     let answers = scene.proxy.hold(Rule::reply(Op::Exists));
     scene.program.expect("take a", "not owned");

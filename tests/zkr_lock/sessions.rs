@@ -90,7 +90,7 @@ fn a_session_that_expires_while_waiting_never_owns() {
 fn a_session_that_can_not_be_proved_alive_is_lost_before_it_ends() {
     let mut scene = Scene::new();
     let proxy = Proxy::start(scene.server.addr()).unwrap();
-    scene.open_for('a', &scene.hosts_by(&proxy), Duration::from_secs(3));
+    scene.open_for('a', &scene.hosts_by(&proxy), SHORT);
     scene.init("a", 'a');
     scene.line_up("a");
     proxy.cut();
