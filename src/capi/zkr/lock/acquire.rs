@@ -43,7 +43,8 @@ impl Recipe {
                 state.show(mutex);
                 return Ok(());
             }
-            Phase::Queued { client, .. } => client.clone(),
+            // Of a handle that is closed, or whose session is over, the acquire is about to fail.
+            Phase::Queued { client, .. } if client.failure().is_none() => client.clone(),
             _ => {
                 let order = match order {
                     Ok(order) => order,
