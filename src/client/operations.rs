@@ -233,9 +233,9 @@ impl Link {
         })
     }
 
-    /// Waits until the connected server has all that a quorum had committed at the call, for a read that is to find a
-    /// write without a reply. A leader that was deposed and does not know of it answers a sync, but not this: the
-    /// servers are asked for a deletion, and a quorum has to commit its refusal.
+    /// Waits until the connected server has all that a quorum had committed at the call. A later read shows whether a
+    /// write without a reply was done. A deposed leader may still answer a sync, but not this: it asks for a deletion,
+    /// and a quorum has to commit the refusal.
     pub(crate) fn catch_up(&self, path: &str) -> Pending<()> {
         let asked = self.renewing_request(Proof::Write, "sync", path, Ok, |handle, terms, sink| {
             handle.delete(terms, CATCH_UP, NO_VERSION, sink);

@@ -313,8 +313,8 @@ async fn watch(session: &TrustedSession, path: &str) -> Result<(Children, Watch)
     }
 }
 
-/// The elements without a claim, the first first. In a queue that was recreated, an element waits for a claim on the one
-/// that had its name.
+/// The elements without a claim, the first first. If the queue was recreated, a claim on an element of the old queue also
+/// counts for the new element of that name, until it ends.
 fn free(claimed: &Children, listed: &Children) -> Vec<String> {
     let claimed = claimed.names.iter().filter_map(|claim| Some(claim.rsplit_once('-')?.0));
     let claimed: std::collections::HashSet<&str> = claimed.collect();

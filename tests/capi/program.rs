@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use test_support::{shared, unused_path};
+use zklock::Code;
 use zklock_testing::wire::RawClient;
 use zklock_testing::{Proxy, expire_session};
 
@@ -94,10 +95,10 @@ impl World {
                 return of_it.map(|connection| connection.received).sum::<u64>().to_string();
             }
             "children" => {
-                // Not made yet, or removed by the server, which does that with empty containers.
-                let names = match client().exists(&path).unwrap() {
-                    None => Vec::new(),
-                    Some(_) => client().children(&path).unwrap_or_default(),
+                let names = match client().children(&path) {
+                    // Not made yet, or a container that the server has removed because it was empty.
+                    Err(error) if error.code() == Some(Code::NO_NODE.as_raw()) => Vec::new(),
+                    names => names.unwrap(),
                 };
                 return names.len().to_string();
             }

@@ -301,7 +301,7 @@ fn a_writer_behind_readers_asks_little_when_they_go_in_their_order() {
     release([held(writing)]);
     // The directory, the claim, the listing, the last reader, and all once more when that has gone.
     let asked = bench.asked();
-    // Who waits for long, or holds for long, watches its own claim, and hears of its end.
+    // A client that waits or holds for long watches its own claim, so it hears when that is deleted.
     assert!(asked.len() <= 7, "{asked:?}");
     assert!((1..=2).contains(&bench.proxy.count(&Rule::event())));
 }

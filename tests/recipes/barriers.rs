@@ -355,7 +355,7 @@ fn who_gives_up_entering_is_not_counted() {
             poll_until(&mut entering, || more.next().is_none());
         }
     }
-    // Behind what is on its way.
+    // The server answers this after all requests that the client sent before.
     client.exists("/").wait().unwrap();
     eventually("nobody is there", || there(&bench) == 0);
     let one = enter(&bench, 2);

@@ -315,7 +315,7 @@ fn a_take_that_is_dropped_takes_nothing() {
         let mut taking = queue.take();
         poll_unless(&mut taking, || replies() >= before + stop);
         drop(taking);
-        // Behind what is on its way.
+        // The server answers this after all requests that the client sent before.
         client.exists("/").wait().unwrap();
         expect_no_claim(&bench);
     }
