@@ -33,5 +33,6 @@ fn an_uncontended_acquire_and_release_allocate_little() {
     // Heartbeats add to the others: to more of them, the slower the machine is.
     let (blocks, bytes) = counts.iter().min().unwrap();
     println!("{blocks} blocks and {bytes} bytes a cycle");
-    assert!(*blocks <= 20, "{counts:?}");
+    // Two fewer if both replies are there before anybody waits for them.
+    assert!(*blocks <= 21, "{counts:?}");
 }
