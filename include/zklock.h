@@ -430,8 +430,10 @@ typedef struct {
     size_t max_request;
     /**
      * TLS, at the servers' secureClientPort: the PEM file with the authorities of their certificates, and with their
-     * revocation lists if you have any. NULL: no TLS. The linked C client must be built with TLS (zookeeper_init_ssl); most are not,
-     * and connecting fails with ZBADARGUMENTS. This and the following fields are not for `zkl_client_adopt`.
+     * revocation lists if you have any. NULL: no TLS. The linked C client must be built with TLS (zookeeper_init_ssl);
+     * most are not, and connecting fails with ZBADARGUMENTS. In other stores than ZooKeeper (`zkl_store_connect`), zklock
+     * must be built with TLS to them, and revocation lists, the password of the key and tls_any_host_name are refused.
+     * This and the following fields are not for `zkl_client_adopt`.
      */
     const char *tls_ca;
     /**
@@ -838,7 +840,8 @@ void zkl_client_free(zkl_client *client);
  * Connects to the store with that address. Its locks work as those of ZooKeeper:
  *
  * - "zookeeper://HOST:PORT,.../CHROOT": as zkl_client_connect;
- * - "redis://USER:PASSWORD@HOST:PORT/DATABASE", "postgres://..." and "mysql://..." (also MariaDB): a server;
+ * - "redis://USER:PASSWORD@HOST:PORT/DATABASE" (with TLS "rediss://..."), "postgres://..." and "mysql://..." (also
+ *   MariaDB): a server;
  * - "sqlite:FILE": a file, for the processes of one machine;
  * - "local:": the threads of this process, for tests. All its clients are one, which is never closed.
  *
@@ -848,7 +851,7 @@ void zkl_client_free(zkl_client *client);
  * fair queues. `docs/stores.md` says what each store promises.
  *
  * `options` may be NULL: the defaults. Without ZooKeeper only session_timeout_ms (how long a lock outlives a crash of
- * its holder, from 100 ms) and connect_timeout_ms apply. Leave out the others. Both are copied.
+ * its holder, from 100 ms), connect_timeout_ms, tls_ca, tls_cert and tls_key apply. Leave out the others. All are copied.
  *
  * Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
  *

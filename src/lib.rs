@@ -63,6 +63,7 @@
 //! All are off by default.
 //! - `postgres`: locks in a database of PostgreSQL. `mysql`: of MariaDB or MySQL.
 //! - `redis`: locks on a server of Redis.
+//! - `postgres-tls`, `mysql-tls`, `redis-tls`: the same, also with TLS ([`StoreOptions::tls`]).
 //! - `sqlite`: locks in a database file, for the processes of one machine. SQLite is compiled in.
 //! - `metrics`: counts and times for the program's recorder of the crate `metrics` (`docs/operating.md` names them).
 //! - `raw`: `Client::with_zhandle`, and the bindings of the C client as `zookeeper_sys`. It ties a program to the
@@ -125,6 +126,7 @@ pub use lock::{
 };
 pub use runtime::{Pending, Timeout, Updates};
 pub use stores::{Capabilities, Store, StoreOptions, connect};
+pub use tls::Tls;
 #[cfg(feature = "raw")]
 #[cfg_attr(docsrs, doc(cfg(feature = "raw")))]
 pub use zookeeper_sys;
@@ -136,6 +138,7 @@ pub const C_CLIENT_VERSION: &str = env!("ZKLOCK_C_CLIENT_VERSION");
 #[cfg(all(doctest, feature = "sqlite"))]
 #[doc = include_str!("../README.md")]
 #[doc = include_str!("../docs/coming-from.md")]
+#[doc = include_str!("../docs/security.md")]
 #[doc = include_str!("../docs/stores.md")]
 #[doc = include_str!("../docs/tutorial.md")]
 struct Documents;

@@ -1,13 +1,14 @@
-//! The settings that a client needs for TLS.
+//! The settings for TLS.
 
 use std::path::PathBuf;
 
 use crate::secret::Secret;
 
-/// TLS to the servers (their `secureClientPort`): see [`ClientOptions::tls`](crate::ClientOptions::tls).
+/// TLS to the servers: of ZooKeeper (their `secureClientPort`, see [`ClientOptions::tls`](crate::ClientOptions::tls)), or
+/// of another store (see [`StoreOptions::tls`](crate::StoreOptions::tls), which says what those do not support).
 ///
 /// ```no_run
-/// use zklock::zookeeper::Tls;
+/// use zklock::Tls;
 /// let tls = Tls::new("/etc/zk/ca.pem", "/etc/zk/client.pem", "/etc/zk/client.key")
 ///     .key_password_file("/etc/zk/client.password");
 /// let zk = zklock::Client::options().tls(tls).connect("zk1:2281,zk2:2281").wait()?;

@@ -16,6 +16,8 @@ mod spec;
 mod store;
 mod stored;
 mod tenure;
+#[cfg(feature = "_tls")]
+pub(crate) mod tls;
 mod worker;
 
 pub(crate) use claim::path_of;

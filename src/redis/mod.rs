@@ -8,20 +8,23 @@
 //! The scripts notify only the clients that are concerned (`subscriber.rs`). Clients also look for changes themselves, so
 //! nothing depends on a notification.
 
+mod place;
 mod subscriber;
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use redis::{Client, Connection, ErrorKind, RedisError, Script, ServerErrorKind};
+use redis::{Connection, ErrorKind, RedisError, Script, ServerErrorKind};
 use uuid::Uuid;
 
+use self::place::Place;
 use self::subscriber::Inbox;
 use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Cause, Changes, Claimed, Database, Front, Row, StepError, Wants};
 use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
 use crate::runtime::BootInstant;
 use crate::text::one_line;
+use crate::tls::Tls;
 
 /// The prefix of all keys.
 const PREFIX: &str = "zklock:";
@@ -32,7 +35,7 @@ const RIGHTS: &str =
 const ANSWER: Duration = Duration::from_secs(1);
 
 pub(crate) struct Redis {
-    client: Client,
+    place: Place,
     connection: Option<Connection>,
     script: Script,
     lease: Duration,
@@ -65,18 +68,19 @@ impl Redis {
     /// Connects to a server. This may take some seconds, and ends when the caller cancels.
     pub(crate) fn open(
         address: &str,
+        tls: Option<&Tls>,
         lease: Duration,
         is_given_up: &dyn Fn(&str) -> bool,
     ) -> Result<Redis, StepError> {
         // What the driver says may have the address in it, and that a password.
-        let client = Client::open(address).map_err(|_| {
+        let place = Place::new(address, tls).ok_or_else(|| {
             StepError::new(Cause::Unusable, "redis://USER:PASSWORD@HOST:PORT/DATABASE")
         })?;
         let script = Script::new(include_str!("steps.lua"));
         let (connection, attempts, server) = (None, Attempts::default(), Server::default());
         let (id, session, inbox) = (Uuid::new_v4(), String::new(), Arc::default());
         let mut redis =
-            Redis { client, connection, script, lease, attempts, server, id, session, inbox };
+            Redis { place, connection, script, lease, attempts, server, id, session, inbox };
         first(is_given_up, || {
             redis.connection = Some(redis.connect()?);
             Ok(())
@@ -89,13 +93,13 @@ impl Redis {
         if let Some(connection) = self.connection.take() {
             return Ok(connection);
         }
-        let (limit, client, server) = (ANSWER.min(self.lease / 6), &self.client, &self.server);
+        let (limit, place, server) = (ANSWER.min(self.lease / 6), &self.place, &self.server);
         let mut hello = self.script.arg("hello");
         hello.arg(PREFIX).arg(millis(self.lease)).arg("");
         hello.arg(&server.run).arg(server.age()).arg(&server.longest);
         let (connection, said) = self.attempts.connect(|| {
             let greet = || {
-                let mut connection = client.get_connection_with_timeout(limit)?;
+                let mut connection = place.connect(limit)?;
                 connection.set_read_timeout(Some(limit))?;
                 connection.set_write_timeout(Some(limit))?;
                 let said: Vec<String> = hello.invoke(&mut connection)?;
@@ -414,6 +418,6 @@ impl Database for Redis {
 
     fn announce(&mut self, changed: Box<dyn Fn() -> bool + Send>) {
         let channel = format!("{PREFIX}client:{}", self.id);
-        subscriber::start(self.client.clone(), channel, Arc::clone(&self.inbox), changed);
+        subscriber::start(self.place.clone(), channel, Arc::clone(&self.inbox), changed);
     }
 }

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use parking_lot::Mutex;
-use redis::Client;
-
+use super::place::Place;
 use crate::leased::database::Changes;
 use crate::panics::catch_panic;
 use crate::threads;
+use parking_lot::Mutex;
 
 /// How often it finds out whether the store is still there, and has it look.
 pub(super) const PAUSE: Duration = Duration::from_millis(500);
@@ -86,14 +85,14 @@ impl Inbox {
 
 /// Receives the messages of a channel, and calls `changed` at each, until it gives `false`.
 pub(super) fn start(
-    client: Client,
+    place: Place,
     channel: String,
     inbox: Arc<Inbox>,
     changed: Box<dyn Fn() -> bool + Send>,
 ) {
     let listen = move || {
         while changed() {
-            let _ = subscribe(&client, &channel, &inbox, &changed);
+            let _ = subscribe(&place, &channel, &inbox, &changed);
             inbox.is_open.store(false, Ordering::Release);
             std::thread::sleep(PAUSE / 10);
         }
@@ -105,12 +104,12 @@ pub(super) fn start(
 }
 
 fn subscribe(
-    client: &Client,
+    place: &Place,
     channel: &str,
     inbox: &Inbox,
     changed: &dyn Fn() -> bool,
 ) -> redis::RedisResult<()> {
-    let mut connection = client.get_connection_with_timeout(PAUSE)?;
+    let mut connection = place.connect(PAUSE)?;
     connection.set_read_timeout(Some(PAUSE))?;
     let mut messages = connection.as_pubsub();
     messages.subscribe(channel)?;

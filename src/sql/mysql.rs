@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use mysql::prelude::Queryable;
-use mysql::{Conn, Error, Opts, OptsBuilder};
+use mysql::{Conn, Error, Opts, OptsBuilder, SslOpts};
 
 use super::dialect::{Begun, Dialect, Row, Value, check_writes, malformed};
 use super::tables::{
@@ -19,6 +19,7 @@ use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Cause, StepError};
 use crate::lock::MAX_TEXT;
 use crate::text::one_line;
+use crate::tls::Tls;
 
 /// How long an answer may take, at the most, and a connection.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -47,6 +48,7 @@ impl MySql {
     /// cancelled.
     pub(crate) fn open(
         address: &str,
+        tls: Option<&Tls>,
         lease: Duration,
         is_given_up: &dyn Fn(&str) -> bool,
     ) -> Result<MySql, StepError> {
@@ -54,9 +56,14 @@ impl MySql {
         let options = Opts::from_url(address).map_err(|_| {
             StepError::new(Cause::Unusable, "mysql://USER:PASSWORD@HOST:PORT/DATABASE")
         })?;
+        if options.get_ssl_opts().is_some() {
+            let why = "TLS is set beside the address: by StoreOptions::tls, --tls-ca or tls_ca";
+            return Err(StepError::new(Cause::Unusable, why));
+        }
         let limit = ANSWER.min(lease / 4).max(Duration::from_millis(1));
         let options = OptsBuilder::from_opts(options)
             .prefer_socket(false)
+            .ssl_opts(tls.map(by_tls))
             .tcp_connect_timeout(Some(limit))
             .read_timeout(Some(limit))
             .write_timeout(Some(limit));
@@ -155,6 +162,16 @@ impl MySql {
     fn say(&mut self, statement: &str) -> Result<(), NoAnswer> {
         self.run(|connection| connection.query_drop(statement))
     }
+}
+
+/// The driver reads the files for each connection.
+fn by_tls(tls: &Tls) -> SslOpts {
+    let options = SslOpts::default().with_root_cert_path(Some(tls.ca.clone()));
+    #[cfg(feature = "mysql-tls")]
+    let options = options.with_client_identity(
+        tls.own.as_ref().map(|own| mysql::ClientIdentity::new(own.cert.clone(), own.key.clone())),
+    );
+    options
 }
 
 /// A client that stands still, or is gone, within a step keeps others out for a second: MariaDB ends it then. MySQL can't, but

@@ -13,14 +13,16 @@ mod listener;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_lite::StreamExt as _;
 use futures_util::future::{join, join_all, join3};
 use tokio::runtime::Runtime;
-use tokio_postgres::config::TargetSessionAttrs;
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Client, Config, Error, SimpleQueryMessage};
 
 use self::answer::{NoAnswer, within};
+use self::hosts::Place;
 use self::listener::Heard;
 use super::dialect::{Begun, Dialect, Row, Statement, Value, check_writes, malformed};
 use super::tables::{
@@ -29,6 +31,7 @@ use super::tables::{
 };
 use crate::leased::attempts::{Attempts, first};
 use crate::leased::database::{Cause, StepError};
+use crate::tls::Tls;
 
 /// How long an answer may take, at the most, and a connection to a host.
 const ANSWER: Duration = Duration::from_secs(1);
@@ -42,7 +45,7 @@ const CLOCK: &str = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
 const MAKING: i64 = 0x7a6b_6c6f_636b;
 
 pub(crate) struct Postgres {
-    config: Config,
+    place: Place,
     connection: Option<Connection>,
     attempts: Attempts,
     /// How long an answer is waited for.
@@ -69,6 +72,7 @@ impl Postgres {
     /// Connects to a server and makes missing tables. This may take some seconds, and ends when the caller cancels.
     pub(crate) fn open(
         address: &str,
+        tls: Option<&Tls>,
         lease: Duration,
         is_given_up: &dyn Fn(&str) -> bool,
     ) -> Result<Postgres, StepError> {
@@ -76,6 +80,20 @@ impl Postgres {
         let mut config: Config = address.parse().map_err(|_| {
             StepError::new(Cause::Unusable, "postgres://USER:PASSWORD@HOST:PORT/DATABASE")
         })?;
+        match (tls, config.get_ssl_mode()) {
+            (None, SslMode::Require) => {
+                let why = "sslmode=require needs to know whom to trust: by StoreOptions::tls, --tls-ca or tls_ca";
+                return Err(StepError::new(Cause::Unusable, why));
+            }
+            (Some(_), SslMode::Disable) => {
+                return Err(StepError::new(
+                    Cause::Unusable,
+                    "TLS is asked for, and sslmode=disable",
+                ));
+            }
+            (Some(_), _) => drop(config.ssl_mode(SslMode::Require)),
+            (None, _) => {}
+        }
         // One that takes no writes has no locks to give.
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
         if config.get_application_name().is_none() {
@@ -86,7 +104,7 @@ impl Postgres {
         let (attempts, begin) = (Attempts::default(), begin(limit));
         let (looked, heard) = (None, Arc::default());
         let mut postgres = Postgres {
-            config,
+            place: Place { config, tls: tls.cloned() },
             connection,
             attempts,
             limit,
@@ -138,11 +156,11 @@ impl Postgres {
         if self.connection.as_ref().is_some_and(|connection| !connection.client.is_closed()) {
             return Ok(());
         }
-        let (config, limit) = (&self.config, self.limit);
+        let (place, limit) = (&self.place, self.limit);
         self.connection = Some(self.attempts.connect(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|no| StepError::new(Cause::Failed, no.to_string()))?;
-            match runtime.block_on(connect(config, limit)) {
+            match runtime.block_on(connect(place, limit)) {
                 Ok(client) => Ok(Connection { client, runtime }),
                 Err(no) => {
                     // A name that is still being resolved would be waited for.
@@ -214,9 +232,9 @@ fn of_commit(no: NoAnswer) -> StepError {
 }
 
 /// Connects, and has the runtime work for the connection whenever somebody waits for an answer.
-async fn connect(config: &Config, limit: Duration) -> Result<Client, NoAnswer> {
-    let (client, connection) = hosts::connect(config, limit).await?;
-    tokio::spawn(connection);
+async fn connect(place: &Place, limit: Duration) -> Result<Client, NoAnswer> {
+    let (client, mut messages) = place.connect(limit).await?;
+    tokio::spawn(async move { while let Some(Ok(_)) = messages.next().await {} });
     Ok(client)
 }
 
@@ -422,7 +440,7 @@ impl Dialect for Postgres {
     fn waits(&mut self, session: &str) {
         self.heard.listens_for(session);
         if let Some(changed) = self.changed.take() {
-            listener::start(self.config.clone(), Arc::clone(&self.heard), changed);
+            listener::start(self.place.clone(), Arc::clone(&self.heard), changed);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::secret::place_of;
 
 /// All that an address can begin with.
-const SCHEMES: &str = "zookeeper://HOST:PORT,.../CHROOT, redis://HOST:PORT, postgres://HOST/DATABASE, \
+const SCHEMES: &str = "zookeeper://HOST:PORT,.../CHROOT, redis://HOST:PORT, rediss://HOST:PORT, postgres://HOST/DATABASE, \
     mysql://HOST/DATABASE, sqlite:FILE or local:";
 
 #[derive(Debug, PartialEq, Eq)]
@@ -45,8 +45,12 @@ impl Address {
             "local" => {
                 Err("a process has one store local: and nothing follows the colon".to_owned())
             }
-            "redis" if names_a_server(text) => Ok(Address::Redis(text.to_owned())),
-            "redis" => Err("which server? redis://HOST:PORT".to_owned()),
+            // The driver would take `#insecure`.
+            "redis" | "rediss" if text.contains('#') => {
+                Err("an address ends before #: write %23 for one in a password".to_owned())
+            }
+            "redis" | "rediss" if names_a_server(text) => Ok(Address::Redis(text.to_owned())),
+            "redis" | "rediss" => Err(format!("which server? {scheme}://HOST:PORT")),
             "postgres" | "postgresql" if names_a_server(text) => {
                 Ok(Address::Postgres(text.to_owned()))
             }
@@ -59,9 +63,7 @@ impl Address {
             "mysql" | "mariadb" => {
                 Err("which database? mysql://USER:PASSWORD@HOST:PORT/DATABASE".to_owned())
             }
-            "rediss" | "etcd" => {
-                Err(format!("there is no store for {scheme} yet: there are {SCHEMES}"))
-            }
+            "etcd" => Err(format!("there is no store for {scheme} yet: there are {SCHEMES}")),
             // Hosts, as a client takes them.
             _ if rest.starts_with(|c: char| c.is_ascii_digit()) && !may_have_options(text) => {
                 Ok(Address::ZooKeeper(text.to_owned()))
@@ -86,6 +88,7 @@ impl Address {
             Address::ZooKeeper(hosts) => format!("zookeeper://{hosts}"),
             Address::Sqlite(file) => format!("sqlite:{}", file.display()),
             Address::Local => "local:".to_owned(),
+            Address::Redis(address) if self.names_tls() => server("rediss", address),
             Address::Redis(address) => server("redis", address),
             Address::Postgres(address) => server("postgres", address),
             Address::MySql(address) => server("mysql", address),
@@ -103,8 +106,21 @@ impl Address {
         }
     }
 
+    /// Whether the address itself asks for TLS.
+    pub(super) fn names_tls(&self) -> bool {
+        matches!(self, Address::Redis(address) if address.starts_with("rediss:"))
+    }
+
+    pub(super) fn has_tls_built_in(&self) -> bool {
+        match self {
+            Address::Redis(_) => cfg!(feature = "redis-tls"),
+            Address::Postgres(_) => cfg!(feature = "postgres-tls"),
+            Address::MySql(_) => cfg!(feature = "mysql-tls"),
+            Address::ZooKeeper(_) | Address::Sqlite(_) | Address::Local => false,
+        }
+    }
+
     /// With what such a store is built in.
-    #[allow(dead_code, reason = "not every build lacks one")]
     pub(super) fn feature(&self) -> &'static str {
         match self {
             Address::Sqlite(_) => "sqlite",
@@ -193,7 +209,9 @@ mod tests {
             ("postgres:a", "postgres://USER"),
             ("mysql://a", "/DATABASE"),
             ("mysql://a/?b", "/DATABASE"),
-            ("rediss://a", "no store for rediss"),
+            ("rediss:a", "rediss://HOST"),
+            ("rediss://a#insecure", "before #"),
+            ("etcd://a", "no store for etcd"),
             ("ftp://a", "zookeeper://HOST"),
         ] {
             let why = Address::parse(text).unwrap_err();
@@ -207,7 +225,8 @@ mod tests {
             "host=127.0.0.1 password=hunter2",
             "redis:hunter2@127.0.0.1",
             "redis://127.0.0.1;password=hunter2",
-            "rediss://:hunter2@127.0.0.1",
+            "rediss:hunter2@127.0.0.1",
+            "rediss://:hunter2@127.0.0.1#insecure",
             "root:hunter2@127.0.0.1/db",
             "mysql:root:hunter2@127.0.0.1/db",
             "mysql://root:hunter2@127.0.0.1",

@@ -19,12 +19,12 @@ use crate::leased;
 use crate::lock::{KeyedLocks, Lock, ReadWriteLock, Semaphore};
 use crate::runtime::Pending;
 use crate::sync::per_process;
+use crate::tls::Tls;
 
 /// How long a lock outlives the crash of who holds it, unless something else is wanted.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Which session timeouts a store of leases takes.
-#[cfg(feature = "_leases")]
 const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(86_400);
 
@@ -61,6 +61,7 @@ pub fn connect(address: &str) -> Pending<Store> {
 pub struct StoreOptions {
     session_timeout: Duration,
     tokens_above: Option<i64>,
+    tls: Option<Tls>,
     zookeeper: ClientOptions,
 }
 
@@ -76,11 +77,24 @@ impl StoreOptions {
         StoreOptions {
             session_timeout: SESSION_TIMEOUT,
             tokens_above: None,
+            tls: None,
             zookeeper: Client::options(),
         }
     }
 
-    /// Options for ZooKeeper alone: identities, TLS, announced releases and others. The session timeout is still that
+    /// TLS to the servers, and nothing without it: a server that has no TLS, or no certificate for its name in the
+    /// address, is not connected to. The files are read for each connection, so you can replace them at any time.
+    ///
+    /// ZooKeeper takes what [`ClientOptions::tls`] takes. The other servers need a feature (`redis-tls`, `postgres-tls`,
+    /// `mysql-tls`), and take files in PEM form alone: no revocation lists, no key with a password, no certificate
+    /// without the server's name. With it, `redis://` means `rediss://`. MariaDB and MySQL servers are also accepted with
+    /// a certificate for their name from an authority on the web: the driver knows those as well.
+    pub fn tls(mut self, tls: Tls) -> StoreOptions {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Options for ZooKeeper alone: identities, SASL, announced releases and others. The session timeout is still that
     /// of [`session_timeout`](StoreOptions::session_timeout).
     pub fn zookeeper(mut self, options: ClientOptions) -> StoreOptions {
         self.zookeeper = options;
@@ -110,73 +124,100 @@ impl StoreOptions {
     /// As [`connect`].
     ///
     /// # Errors
-    /// As [`connect`]; `BAD_ARGUMENTS` for a session timeout, or [tokens](StoreOptions::tokens_above), that the store does
-    /// not take.
+    /// As [`connect`]; `BAD_ARGUMENTS` for a session timeout, [tokens](StoreOptions::tokens_above), or [TLS](StoreOptions::tls)
+    /// that the store does not take, and for files of TLS that cannot be used.
     pub fn connect(&self, address: &str) -> Pending<Store> {
-        let parsed = Address::parse(address);
-        let shown = parsed.as_ref().map(Address::shown).unwrap_or_default();
-        let refuse = |why: String| {
-            let error = Error::with_detail("connect", &shown, Code::BAD_ARGUMENTS, why);
-            Pending::ready(Err(error))
+        let refuse = |shown: &str, why: String| {
+            Pending::ready(Err(Error::with_detail("connect", shown, Code::BAD_ARGUMENTS, why)))
         };
-        let above = self.tokens_above;
-        match parsed {
-            Ok(ref address) if above.is_some_and(|above| above > address.largest_token()) => {
-                refuse(format!(
-                    "its tokens can't be raised above {}: put the number of the move before each token, and compare \
-                     that first",
-                    above.unwrap_or_default()
-                ))
-            }
-            Ok(Address::ZooKeeper(hosts)) => {
-                let options = self.zookeeper.clone().session_timeout(self.session_timeout);
+        let address = match Address::parse(address) {
+            Ok(address) => address,
+            Err(why) => return refuse("", why),
+        };
+        let shown = address.shown();
+        if let Err(why) = self.check(&address) {
+            return refuse(&shown, why);
+        }
+        match address {
+            Address::ZooKeeper(hosts) => {
+                let mut options = self.zookeeper.clone().session_timeout(self.session_timeout);
+                if let Some(tls) = &self.tls {
+                    options = options.tls(tls.clone());
+                }
                 options.connect(&hosts).map(|client| Ok(Store { kept: Kept::ZooKeeper(client?) }))
             }
-            Ok(Address::Local) => {
-                LOCAL.raise_tokens(above.unwrap_or(0));
+            Address::Local => {
+                LOCAL.raise_tokens(self.tokens_above.unwrap_or(0));
                 Pending::ready(Ok(Store { kept: Kept::Process(LocalStore::clone(&LOCAL)) }))
             }
-            #[cfg(feature = "_leases")]
-            Ok(_) if !LEASES.contains(&self.session_timeout) => {
-                refuse("a session timeout is from 100 ms to a day".to_owned())
-            }
             #[cfg(feature = "sqlite")]
-            Ok(Address::Sqlite(file)) => {
+            Address::Sqlite(file) => {
                 let connect = move |is_given_up: &dyn Fn(&str) -> bool| {
                     crate::sql::sqlite::Sqlite::open(&file, is_given_up)
                 };
                 open(&shown, self, Capabilities::SQLITE, connect)
             }
             #[cfg(feature = "redis")]
-            Ok(Address::Redis(address)) => {
-                let lease = self.session_timeout;
+            Address::Redis(address) => {
+                let (lease, tls) = (self.session_timeout, self.tls.clone());
                 let connect = move |is_given_up: &dyn Fn(&str) -> bool| {
-                    crate::redis::Redis::open(&address, lease, is_given_up)
+                    crate::redis::Redis::open(&address, tls.as_ref(), lease, is_given_up)
                 };
                 open(&shown, self, Capabilities::REDIS, connect)
             }
             #[cfg(feature = "postgres")]
-            Ok(Address::Postgres(address)) => {
-                let lease = self.session_timeout;
+            Address::Postgres(address) => {
+                let (lease, tls) = (self.session_timeout, self.tls.clone());
                 let connect = move |is_given_up: &dyn Fn(&str) -> bool| {
-                    crate::sql::postgres::Postgres::open(&address, lease, is_given_up)
+                    crate::sql::postgres::Postgres::open(&address, tls.as_ref(), lease, is_given_up)
                 };
                 open(&shown, self, Capabilities::POSTGRES, connect)
             }
             #[cfg(feature = "mysql")]
-            Ok(Address::MySql(address)) => {
-                let lease = self.session_timeout;
+            Address::MySql(address) => {
+                let (lease, tls) = (self.session_timeout, self.tls.clone());
                 let connect = move |is_given_up: &dyn Fn(&str) -> bool| {
-                    crate::sql::mysql::MySql::open(&address, lease, is_given_up)
+                    crate::sql::mysql::MySql::open(&address, tls.as_ref(), lease, is_given_up)
                 };
                 open(&shown, self, Capabilities::MYSQL, connect)
             }
             #[allow(unreachable_patterns, reason = "not every build lacks one")]
-            Ok(other) => {
+            other => {
                 let feature = other.feature();
-                refuse(format!("zklock was built without it: enable the feature `{feature}`"))
+                let why = format!("zklock was built without it: enable the feature `{feature}`");
+                refuse(&shown, why)
             }
-            Err(why) => refuse(why),
+        }
+    }
+
+    /// Whether a store at that address can have these options, or why not.
+    fn check(&self, address: &Address) -> Result<(), String> {
+        if let Some(above) = self.tokens_above.filter(|above| *above > address.largest_token()) {
+            return Err(format!(
+                "its tokens can't be raised above {above}: put the number of the move before each token, and compare \
+                 that first"
+            ));
+        }
+        let keeps_leases = !matches!(address, Address::ZooKeeper(_) | Address::Local);
+        if keeps_leases && !LEASES.contains(&self.session_timeout) {
+            return Err("a session timeout is from 100 ms to a day".to_owned());
+        }
+        match address {
+            Address::ZooKeeper(_) => Ok(()),
+            Address::Sqlite(_) | Address::Local if self.tls.is_some() => {
+                Err("there is no server, so there is no TLS to it".to_owned())
+            }
+            _ if self.tls.is_none() && !address.names_tls() => Ok(()),
+            _ if !address.has_tls_built_in() => {
+                let feature = address.feature();
+                Err(format!(
+                    "zklock was built without TLS to it: enable the feature `{feature}-tls`"
+                ))
+            }
+            #[cfg(feature = "_tls")]
+            _ => self.tls.as_ref().map_or(Ok(()), |tls| leased::tls::config(tls).map(drop)),
+            #[cfg(not(feature = "_tls"))]
+            _ => Ok(()),
         }
     }
 }

@@ -28,5 +28,4 @@ pub use crate::client::{
 };
 pub use crate::sasl::Sasl;
 pub use crate::session_key::SessionKey;
-pub use crate::tls::Tls;
 pub use crate::znode::{Acl, CreateMode, Permissions, Stat};

@@ -330,6 +330,26 @@ static void no_address_shows_its_password(void)
     }
 }
 
+static void tls_is_for_servers_and_their_files_are_named(const char *file)
+{
+    zkl_client_options options = ZKL_CLIENT_OPTIONS_INIT;
+    zkl_client *client = NULL;
+    options.tls_ca = "/nowhere/ca.pem";
+    GIVES(BAD_ARGUMENTS, zkl_store_connect(file, &options, &client));
+    CHECK(strstr(zkl_last_error(), "no server") != NULL);
+    /* The library may be built without it. */
+    GIVES(BAD_ARGUMENTS, zkl_store_connect("redis://127.0.0.1:1", &options, &client));
+    CHECK(strstr(zkl_last_error(), "/nowhere/ca.pem") != NULL ||
+          strstr(zkl_last_error(), "redis-tls") != NULL);
+    options.tls_cert = "/nowhere/own.pem";
+    GIVES(BAD_ARGUMENTS, zkl_store_connect("redis://127.0.0.1:1", &options, &client));
+    CHECK(strstr(zkl_last_error(), "tls_key") != NULL);
+    options.tls_ca = options.tls_cert = NULL;
+    options.sasl_user = "bob";
+    GIVES(BAD_ARGUMENTS, zkl_store_connect(file, &options, &client));
+    CHECK(strstr(zkl_last_error(), "TLS alone") != NULL);
+}
+
 int main(int argc, char **argv)
 {
     begin(argc, argv);
@@ -340,6 +360,7 @@ int main(int argc, char **argv)
     snprintf(servers, sizeof servers, "zookeeper://%s", hosts);
 
     no_address_shows_its_password();
+    tls_is_for_servers_and_their_files_are_named(address);
     all_of_it("local:");
     all_of_it(address);
     one_is_closed(address);

@@ -140,7 +140,8 @@ fn a_quota_that_is_exceeded_is_named_so() {
 #[cfg(feature = "raw")]
 #[test]
 fn tls_and_sasl_that_the_c_client_has_not_are_refused_with_what_would_help() {
-    use zklock::zookeeper::{Sasl, Tls};
+    use zklock::Tls;
+    use zklock::zookeeper::Sasl;
     use zklock::zookeeper_sys::secure::{Secured, sasl, tls};
     let with_tls = options().tls(Tls::new("ca.pem", "client.pem", "client.key"));
     let with_sasl = options().sasl(Sasl::digest_md5("bob").password("secret"));

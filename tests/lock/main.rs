@@ -50,5 +50,7 @@ mod sessions;
 mod sqlite;
 mod succession;
 mod take_over;
+#[cfg(feature = "_tls")]
+mod tls;
 mod upgrade;
 mod while_held;

@@ -11,8 +11,8 @@ use test_support::{
     LONGEST_SESSION, TIMEOUT, acquire_in_background, eventually, expire, options, session_id,
     wait_for_another_session,
 };
-use zklock::zookeeper::{Acl, CreateMode, Tls};
-use zklock::{Client, ClientOptions, Code, GuardState};
+use zklock::zookeeper::{Acl, CreateMode};
+use zklock::{Client, ClientOptions, Code, GuardState, Tls};
 use zklock_testing::Server;
 
 fn refused(options: ClientOptions, hosts: &str) -> String {

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use clap::Args;
-use zklock::ClientOptions;
-use zklock::zookeeper::{Sasl, Tls};
+use zklock::zookeeper::Sasl;
+use zklock::{ClientOptions, Tls};
 
 use crate::failure::Failure;
 use crate::text::variable;
@@ -26,8 +26,8 @@ pub const KEYS: [&str; 9] = [
 
 #[derive(Args, Clone, Debug, Default)]
 pub struct SecureArgs {
-    /// Connect with TLS, to the servers' secureClientPort. FILE has the certificates of their authorities in PEM form,
-    /// and their revocation lists if there are any
+    /// Connect with TLS: to ZooKeeper's secureClientPort, or to the server of another store. FILE has the certificates of
+    /// their authorities in PEM form; for ZooKeeper, it may have their revocation lists too
     /// [default: ZKLOCK_TLS_CA, then tls-ca in the configuration file; likewise all below]
     #[arg(long, value_name = "FILE", global = true)]
     #[arg(help_heading = "Servers", hide_short_help = true)]
@@ -77,7 +77,7 @@ pub struct SecureArgs {
 /// What is known once arguments, environment and files were read.
 #[derive(Clone, Debug, Default)]
 pub struct Secure {
-    tls: Option<Tls>,
+    pub tls: Option<Tls>,
     sasl: Option<Sasl>,
     auth: Option<Identity>,
 }

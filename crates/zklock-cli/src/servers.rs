@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use zklock::{Client, ClientOptions};
-use zklock::{Store, StoreOptions};
+use zklock::{Client, ClientOptions, Pending, Store, StoreOptions, Tls};
 
 use crate::failure::Failure;
 use crate::secure::{self, Secure, SecureArgs};
@@ -27,7 +26,7 @@ pub struct Servers {
     /// ZKLOCK_HOSTS, then the configuration file]
     ///
     /// Other stores are sqlite:FILE for the processes of this machine, redis://HOST:PORT, postgres://HOST/DATABASE and
-    /// mysql://HOST/DATABASE, if this program was built with them.
+    /// mysql://HOST/DATABASE, if this program was built with them. --tls-ca is for these servers too.
     #[arg(long, visible_alias = "store", value_name = "ADDRESS")]
     #[arg(global = true, help_heading = "Servers")]
     pub hosts: Option<String>,
@@ -61,8 +60,19 @@ pub struct Settings {
 /// Where the locks are.
 pub enum Place {
     Servers(Box<Settings>),
-    /// In another store, by its address.
-    Elsewhere(String),
+    Elsewhere(Box<Elsewhere>),
+}
+
+/// Another store.
+pub struct Elsewhere {
+    address: String,
+    tls: Option<Tls>,
+}
+
+impl Elsewhere {
+    pub fn connect(&self, options: StoreOptions) -> Pending<Store> {
+        self.tls.iter().cloned().fold(options, StoreOptions::tls).connect(&self.address)
+    }
 }
 
 impl Place {
@@ -71,7 +81,7 @@ impl Place {
         match self {
             Place::Servers(_) => "ZooKeeper",
             // The rest may contain a password.
-            Place::Elsewhere(address) => address.split(':').next().unwrap_or_default(),
+            Place::Elsewhere(place) => place.address.split(':').next().unwrap_or_default(),
         }
     }
 
@@ -98,6 +108,7 @@ impl Servers {
                 "which ZooKeeper servers? Give --hosts HOST:PORT, set ZKLOCK_HOSTS, or write hosts = \"HOST:PORT\" into {SYSTEM_FILE}"
             ))
         })?;
+        let secure = self.secure.read(|key| file.secure.get(key).cloned())?;
         let hosts = match named.strip_prefix("zookeeper://") {
             Some(hosts) if !hosts.is_empty() => hosts.to_owned(),
             None if are_hosts(&named) => named,
@@ -106,10 +117,13 @@ impl Servers {
                     "--store local: is for one process; sqlite:FILE is for all processes of this machine",
                 ));
             }
-            _ => return Ok(Place::Elsewhere(named)),
+            _ => {
+                // There is no server of a file.
+                let tls = secure.tls.filter(|_| !named.starts_with("sqlite:"));
+                return Ok(Place::Elsewhere(Box::new(Elsewhere { address: named, tls })));
+            }
         };
         let (session_timeout, tick_time) = (file.session_timeout, file.tick_time);
-        let secure = self.secure.read(|key| file.secure.get(key).cloned())?;
         let connect_timeout = self.connect_timeout;
         let settings = Settings { hosts, session_timeout, tick_time, secure, connect_timeout };
         Ok(Place::Servers(Box::new(settings)))
@@ -146,9 +160,9 @@ impl Servers {
             Place::Servers(settings) => {
                 settings.options(session).connect(&settings.hosts).wait()?.into()
             }
-            Place::Elsewhere(address) => {
+            Place::Elsewhere(place) => {
                 let options = StoreOptions::new().session_timeout(session);
-                options.connect(&address).within(self.connect_timeout).wait()?
+                place.connect(options).within(self.connect_timeout).wait()?
             }
         })
     }

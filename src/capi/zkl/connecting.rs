@@ -58,11 +58,15 @@ pub(super) unsafe fn connecting_to(
         return Ok((built.zookeeper(unsafe { zookeeper(function, &given) }?), None));
     }
     let numbers = [given.operation_timeout_ms, given.tick_time_ms, given.unannounced_releases];
-    let has_more = is_identified(&given) || is_secure(&given) || given.max_request != 0;
+    let has_more = is_identified(&given) || has_sasl(&given) || given.max_request != 0;
     if has_more || numbers != [0; 3] {
-        let why = "of a store other than ZooKeeper the options say session_timeout_ms and connect_timeout_ms alone; who \
-            connects, and how, stands in the address";
+        let why = "of a store other than ZooKeeper the options say session_timeout_ms, connect_timeout_ms and TLS alone; who \
+            connects stands in the address";
         return Err(Failure::bad_argument(function, why));
+    }
+    // SAFETY: as above.
+    if let Some(tls) = unsafe { tls(function, &given) }? {
+        built = built.tls(tls);
     }
     Ok((built, millis(function, "connect_timeout_ms", given.connect_timeout_ms)?))
 }
@@ -72,11 +76,15 @@ fn is_identified(given: &zkl_client_options) -> bool {
     !given.auth_scheme.is_null() || !given.auth_secret.is_null() || given.auth_secret_len != 0
 }
 
+fn has_sasl(given: &zkl_client_options) -> bool {
+    let sasl = [given.sasl_user, given.sasl_password_file, given.sasl_mechanism];
+    sasl.into_iter().any(|text| !text.is_null())
+}
+
 /// Whether it asks for TLS or SASL.
 fn is_secure(given: &zkl_client_options) -> bool {
     let tls = [given.tls_ca, given.tls_cert, given.tls_key, given.tls_key_password_file];
-    let sasl = [given.sasl_user, given.sasl_password_file, given.sasl_mechanism];
-    tls.into_iter().chain(sasl).any(|text| !text.is_null()) || given.tls_any_host_name != 0
+    has_sasl(given) || tls.iter().any(|text| !text.is_null()) || given.tls_any_host_name != 0
 }
 
 /// How to connect to ZooKeeper.
@@ -96,7 +104,13 @@ unsafe fn zookeeper(
     }
     built = common(function, built, given)?;
     // SAFETY: the caller promises NUL-terminated strings.
-    built = unsafe { secure(function, built, given) }?;
+    if let Some(tls) = unsafe { tls(function, given) }? {
+        built = built.tls(tls);
+    }
+    // SAFETY: as above.
+    if let Some(sasl) = unsafe { sasl(function, given) }? {
+        built = built.sasl(sasl);
+    }
     built = match given.unannounced_releases {
         0 | 1 => built.announced_releases(given.unannounced_releases == 0),
         _ => return Err(Failure::bad_argument(function, "unannounced_releases is 0 or 1")),
@@ -158,47 +172,65 @@ pub(super) unsafe fn adopting(
     common(function, built, &given)
 }
 
-/// TLS and SASL.
+/// A text that may be missing.
 ///
 /// # Safety
-/// Each text is null or NUL-terminated.
-unsafe fn secure(
+/// It is null or NUL-terminated.
+unsafe fn some_text(
     function: &'static str,
-    mut built: ClientOptions,
-    given: &zkl_client_options,
-) -> Result<ClientOptions, Failure> {
-    let text = |name: &'static str, text: *const c_char| -> Result<Option<String>, Failure> {
-        if text.is_null() {
-            return Ok(None);
-        }
-        // SAFETY: the caller promises a NUL-terminated string.
-        Ok(Some(unsafe { boundary::text(function, name, text) }?.to_owned()))
-    };
-    let refused = |why| Err(Failure::bad_argument(function, why));
+    name: &'static str,
+    text: *const c_char,
+) -> Result<Option<String>, Failure> {
+    if text.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: the caller promises a NUL-terminated string.
+    Ok(Some(unsafe { boundary::text(function, name, text) }?.to_owned()))
+}
+
+/// # Safety
+/// Each text is null or NUL-terminated.
+unsafe fn tls(function: &'static str, given: &zkl_client_options) -> Result<Option<Tls>, Failure> {
+    // SAFETY: as the caller promises.
+    let text = |name, text| unsafe { some_text(function, name, text) };
     let password = text("tls_key_password_file", given.tls_key_password_file)?;
     let own = (text("tls_cert", given.tls_cert)?, text("tls_key", given.tls_key)?);
     let tls = match (text("tls_ca", given.tls_ca)?, own) {
-        (Some(ca), (Some(cert), Some(key))) => Some(Tls::new(ca, cert, key)),
-        (Some(ca), (None, None)) if password.is_none() => Some(Tls::without_certificate(ca)),
-        (None, (None, None)) if password.is_none() && given.tls_any_host_name == 0 => None,
-        _ => return refused("TLS takes tls_ca, and both or none of tls_cert and tls_key"),
+        (Some(ca), (Some(cert), Some(key))) => Tls::new(ca, cert, key),
+        (Some(ca), (None, None)) if password.is_none() => Tls::without_certificate(ca),
+        (None, (None, None)) if password.is_none() && given.tls_any_host_name == 0 => {
+            return Ok(None);
+        }
+        _ => {
+            let why = "TLS takes tls_ca, and both or none of tls_cert and tls_key";
+            return Err(Failure::bad_argument(function, why));
+        }
     };
-    if let Some(tls) = tls.map(|tls| tls.verify_host_name(given.tls_any_host_name == 0)) {
-        built = built.tls(match password {
-            Some(file) => tls.key_password_file(file),
-            None => tls,
-        });
-    }
+    let tls = tls.verify_host_name(given.tls_any_host_name == 0);
+    Ok(Some(match password {
+        Some(file) => tls.key_password_file(file),
+        None => tls,
+    }))
+}
+
+/// # Safety
+/// Each text is null or NUL-terminated.
+unsafe fn sasl(
+    function: &'static str,
+    given: &zkl_client_options,
+) -> Result<Option<Sasl>, Failure> {
+    // SAFETY: as the caller promises.
+    let text = |name, text| unsafe { some_text(function, name, text) };
     let password = text("sasl_password_file", given.sasl_password_file)?;
     let user = text("sasl_user", given.sasl_user)?;
     let sasl = match (text("sasl_mechanism", given.sasl_mechanism)?.as_deref(), user) {
         (None | Some("DIGEST-MD5"), Some(user)) => Sasl::digest_md5(user),
         (Some(mechanism), Some(user)) => Sasl::new(mechanism).user(user),
         (Some(mechanism), None) if mechanism != "DIGEST-MD5" => Sasl::new(mechanism),
-        (None, None) if password.is_none() => return Ok(built),
-        _ => return refused("SASL without sasl_user"),
+        (None, None) if password.is_none() => return Ok(None),
+        _ => return Err(Failure::bad_argument(function, "SASL without sasl_user")),
     };
-    Ok(built.sasl(match password {
+    Ok(Some(match password {
         Some(file) => sasl.password_file(file),
         None => sasl,
     }))

@@ -41,8 +41,10 @@ pub struct zkl_client_options {
     /// request exceeds its jute.maxbuffer. (The queue of zoo_queue.h asks the servers instead.)
     pub max_request: usize,
     /// TLS, at the servers' secureClientPort: the PEM file with the authorities of their certificates, and with their
-    /// revocation lists if you have any. NULL: no TLS. The linked C client must be built with TLS (zookeeper_init_ssl); most are not,
-    /// and connecting fails with ZBADARGUMENTS. This and the following fields are not for `zkl_client_adopt`.
+    /// revocation lists if you have any. NULL: no TLS. The linked C client must be built with TLS (zookeeper_init_ssl);
+    /// most are not, and connecting fails with ZBADARGUMENTS. In other stores than ZooKeeper (`zkl_store_connect`), zklock
+    /// must be built with TLS to them, and revocation lists, the password of the key and tls_any_host_name are refused.
+    /// This and the following fields are not for `zkl_client_adopt`.
     pub tls_ca: *const c_char,
     /// TLS: the file with the client's own certificate. NULL: none, if the linked C client is compiled by zklock.
     pub tls_cert: *const c_char,

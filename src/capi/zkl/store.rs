@@ -38,7 +38,8 @@ pub const ZKL_CAN_LOSE_SERVERS: c_int = 512;
 /// Connects to the store with that address. Its locks work as those of ZooKeeper:
 ///
 /// - "zookeeper://HOST:PORT,.../CHROOT": as zkl_client_connect;
-/// - "redis://USER:PASSWORD@HOST:PORT/DATABASE", "postgres://..." and "mysql://..." (also MariaDB): a server;
+/// - "redis://USER:PASSWORD@HOST:PORT/DATABASE" (with TLS "rediss://..."), "postgres://..." and "mysql://..." (also
+///   MariaDB): a server;
 /// - "sqlite:FILE": a file, for the processes of one machine;
 /// - "local:": the threads of this process, for tests. All its clients are one, which is never closed.
 ///
@@ -48,7 +49,7 @@ pub const ZKL_CAN_LOSE_SERVERS: c_int = 512;
 /// fair queues. `docs/stores.md` says what each store promises.
 ///
 /// `options` may be NULL: the defaults. Without ZooKeeper only session_timeout_ms (how long a lock outlives a crash of
-/// its holder, from 100 ms) and connect_timeout_ms apply. Leave out the others. Both are copied.
+/// its holder, from 100 ms), connect_timeout_ms, tls_ca, tls_cert and tls_key apply. Leave out the others. All are copied.
 ///
 /// Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
 ///

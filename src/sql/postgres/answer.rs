@@ -17,6 +17,13 @@ pub(super) struct NoAnswer {
     pub(super) is_refusal: bool,
 }
 
+impl NoAnswer {
+    /// Because the connection is of no more use.
+    pub(super) fn lost(why: impl Into<String>) -> NoAnswer {
+        NoAnswer { failure: StepError::new(Cause::Busy, why), is_refusal: false }
+    }
+}
+
 /// Fails where that takes longer.
 pub(super) async fn within<T>(
     limit: Duration,
@@ -25,10 +32,7 @@ pub(super) async fn within<T>(
     match tokio::time::timeout(limit, work).await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(error)) => Err(refused(&error)),
-        Err(_) => {
-            let failure = StepError::new(Cause::Busy, "the server has not answered in time");
-            Err(NoAnswer { failure, is_refusal: false })
-        }
+        Err(_) => Err(NoAnswer::lost("the server has not answered in time")),
     }
 }
 
@@ -38,8 +42,7 @@ fn refused(error: &Error) -> NoAnswer {
         // What the driver says of a connection is in its cause.
         let cause = std::error::Error::source(error).map(ToString::to_string);
         let why = cause.map_or(error.to_string(), |cause| format!("{error}: {cause}"));
-        let failure = StepError::new(Cause::Busy, one_line(&why, MAX_TEXT));
-        return NoAnswer { failure, is_refusal: false };
+        return NoAnswer::lost(one_line(&why, MAX_TEXT));
     };
     let code = refusal.code();
     let class = code.code().get(..2).unwrap_or_default();

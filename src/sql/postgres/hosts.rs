@@ -1,36 +1,80 @@
 //! Connects to the first host of an address that answers.
 
+use std::pin::Pin;
 use std::time::Duration;
 
+use futures_lite::{Stream, stream};
 use tokio_postgres::config::{Host, LoadBalanceHosts};
-use tokio_postgres::{Client, Config, Connection, NoTls, Socket};
+use tokio_postgres::tls::MakeTlsConnect;
+use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Socket};
 
 use super::answer::{NoAnswer, within};
+use crate::tls::Tls;
 
-type Connected = (Client, Connection<Socket, tokio_postgres::tls::NoTlsStream>);
+/// What the server tells. Requests are sent and answered while somebody waits for the next.
+type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
+type Connected = (Client, Messages);
 
-/// Tries each address of each host for as long as the address says (`connect_timeout`), or else for `limit`: the driver
-/// limits no more than its TCP connection, and a frozen server accepts that.
-pub(super) async fn connect(config: &Config, limit: Duration) -> Result<Connected, NoAnswer> {
-    let limit =
-        config.get_connect_timeout().filter(|limit| !limit.is_zero()).map_or(limit, |limit| *limit);
-    let mut hosts = each_host(config);
-    if config.get_load_balance_hosts() == LoadBalanceHosts::Random {
-        fastrand::shuffle(&mut hosts);
-    }
-    let mut failed = None;
-    for host in &hosts {
-        for address in each_address(host, limit).await {
-            match within(limit, address.connect(NoTls)).await {
-                Ok(connected) => return Ok(connected),
-                Err(failure) => failed = Some(failure),
+/// Where the server is, and the way to it.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) config: Config,
+    #[cfg_attr(not(feature = "postgres-tls"), allow(dead_code, reason = "there is none"))]
+    pub(super) tls: Option<Tls>,
+}
+
+impl Place {
+    /// Tries each address of each host for as long as the address says (`connect_timeout`), or else for `limit`: the driver
+    /// limits no more than its TCP connection, and a frozen server accepts that.
+    pub(super) async fn connect(&self, limit: Duration) -> Result<Connected, NoAnswer> {
+        let config = &self.config;
+        let limit = config
+            .get_connect_timeout()
+            .filter(|limit| !limit.is_zero())
+            .map_or(limit, |limit| *limit);
+        let mut hosts = each_host(config);
+        if config.get_load_balance_hosts() == LoadBalanceHosts::Random {
+            fastrand::shuffle(&mut hosts);
+        }
+        let mut failed = None;
+        for host in &hosts {
+            for address in each_address(host, limit).await {
+                match self.connect_to(&address, limit).await {
+                    Ok(connected) => return Ok(connected),
+                    Err(failure) => failed = Some(failure),
+                }
             }
         }
+        match failed {
+            Some(failure) => Err(failure),
+            None => self.connect_to(config, limit).await,
+        }
     }
-    match failed {
-        Some(failure) => Err(failure),
-        None => within(limit, config.connect(NoTls)).await,
+
+    /// With what is in the files now.
+    #[cfg(feature = "postgres-tls")]
+    async fn connect_to(&self, address: &Config, limit: Duration) -> Result<Connected, NoAnswer> {
+        let Some(tls) = &self.tls else { return connect(address, NoTls, limit).await };
+        let mut tls = crate::leased::tls::config(tls).map_err(NoAnswer::lost)?;
+        // For servers that are asked for TLS at once (`sslnegotiation=direct`).
+        tls.alpn_protocols = vec![b"postgresql".to_vec()];
+        connect(address, tokio_postgres_rustls::MakeRustlsConnect::new(tls), limit).await
     }
+
+    #[cfg(not(feature = "postgres-tls"))]
+    async fn connect_to(&self, address: &Config, limit: Duration) -> Result<Connected, NoAnswer> {
+        connect(address, NoTls, limit).await
+    }
+}
+
+async fn connect<T>(address: &Config, tls: T, limit: Duration) -> Result<Connected, NoAnswer>
+where
+    T: MakeTlsConnect<Socket>,
+    T::Stream: Send + 'static,
+{
+    let (client, mut connection) = within(limit, address.connect(tls)).await?;
+    let messages = stream::poll_fn(move |context| connection.poll_message(context));
+    Ok((client, Box::pin(messages)))
 }
 
 /// The host, once for each address of its name. What is no name, or does not resolve, is left to the driver.

@@ -1,17 +1,16 @@
 //! The thread that receives notifications of changes. Waiters also poll, so nothing depends on it. Through a pooler
 //! that lends connections per transaction, no notifications arrive.
 
-use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use futures_lite::future;
+use futures_lite::{StreamExt as _, future};
 use parking_lot::Mutex;
-use tokio_postgres::{AsyncMessage, Config, Error};
+use tokio_postgres::{AsyncMessage, Error};
 
-use super::hosts;
+use super::hosts::Place;
 use crate::panics::catch_panic;
 use crate::threads;
 
@@ -54,12 +53,12 @@ impl Heard {
 }
 
 /// Calls that at each change that concerns who waits here, until it gives `false`.
-pub(super) fn start(config: Config, heard: Arc<Heard>, changed: Box<dyn Fn() -> bool + Send>) {
+pub(super) fn start(place: Place, heard: Arc<Heard>, changed: Box<dyn Fn() -> bool + Send>) {
     let listen = move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let Ok(runtime) = runtime else { return };
         while changed() {
-            let _ = runtime.block_on(hear(&config, &heard, &changed));
+            let _ = runtime.block_on(hear(&place, &heard, &changed));
             heard.is_heard.store(false, Ordering::Release);
             std::thread::sleep(PAUSE);
         }
@@ -70,12 +69,11 @@ pub(super) fn start(config: Config, heard: Arc<Heard>, changed: Box<dyn Fn() -> 
     });
 }
 
-async fn hear(config: &Config, heard: &Heard, changed: &dyn Fn() -> bool) -> Result<(), Error> {
-    let Ok((client, mut connection)) = hosts::connect(config, PAUSE).await else { return Ok(()) };
+async fn hear(place: &Place, heard: &Heard, changed: &dyn Fn() -> bool) -> Result<(), Error> {
+    let Ok((client, mut told)) = place.connect(PAUSE).await else { return Ok(()) };
     let messages = async {
         loop {
-            let message = poll_fn(|context| connection.poll_message(context));
-            match tokio::time::timeout(PAUSE, message).await {
+            match tokio::time::timeout(PAUSE, told.next()).await {
                 Ok(Some(Ok(AsyncMessage::Notification(word)))) => {
                     if heard.concerns(word.payload()) && !changed() {
                         return Ok(());

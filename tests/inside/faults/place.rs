@@ -118,19 +118,19 @@ impl Place {
             Place::MySql(url) => {
                 let address = url.clone();
                 let open = crate::sql::mysql::MySql::open;
-                Box::new(move |given_up| Ok(Box::new(open(&address, lease, given_up)?)))
+                Box::new(move |given_up| Ok(Box::new(open(&address, None, lease, given_up)?)))
             }
             #[cfg(feature = "postgres")]
             Place::Postgres(url) => {
                 let address = url.clone();
                 let open = crate::sql::postgres::Postgres::open;
-                Box::new(move |given_up| Ok(Box::new(open(&address, lease, given_up)?)))
+                Box::new(move |given_up| Ok(Box::new(open(&address, None, lease, given_up)?)))
             }
             #[cfg(feature = "redis")]
             Place::Redis(server) => {
                 let address = server.url();
                 let open = crate::redis::Redis::open;
-                Box::new(move |given_up| Ok(Box::new(open(&address, lease, given_up)?)))
+                Box::new(move |given_up| Ok(Box::new(open(&address, None, lease, given_up)?)))
             }
             #[cfg(feature = "sqlite")]
             Place::Sqlite(_) => {

@@ -6,7 +6,7 @@
 //! Each process creates the empty data of a kind once and copies it for every server. If [`TEMPLATES`] names a
 //! directory, all processes share the copy that is kept there.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -61,6 +61,8 @@ pub struct Database {
     kind: Kind,
     // The order is the order of drop: the process first, its directory after it.
     process: Mutex<Option<Process>>,
+    /// What more its program is given.
+    arguments: Mutex<Vec<OsString>>,
     directory: DataDir,
     port: Port,
 }
@@ -103,7 +105,7 @@ impl Database {
             let directory = DataDir::OfAnotherProcess(directory.to_path_buf());
             let port = url.rsplit(':').next()?.split('/').next()?.parse().ok()?;
             let port = Port::of_another_process(port);
-            let server = Database { kind, process: Mutex::new(None), directory, port };
+            let server = Database::stopped(kind, directory, port);
             (server.url() == url).then_some(server)
         };
         let server = kinds.into_iter().find_map(of_kind);
@@ -113,6 +115,11 @@ impl Database {
     /// Its own directory. Removed on drop.
     pub fn directory(&self) -> &Path {
         self.directory.path()
+    }
+
+    fn stopped(kind: Kind, directory: DataDir, port: Port) -> Database {
+        let (process, arguments) = (Mutex::default(), Mutex::default());
+        Database { kind, process, arguments, directory, port }
     }
 
     fn start(kind: Kind) -> Result<Database> {
@@ -125,7 +132,7 @@ impl Database {
             copy(template, &directory.data())?;
             own(directory.path()).map_err(Error::io("give a server its directory"))?;
             let port = Port::reserve().map_err(Error::io("reserve a port"))?;
-            let server = Database { kind, process: Mutex::new(None), directory, port };
+            let server = Database::stopped(kind, directory, port);
             let url = server.directory.path().join(URL);
             fs::write(url, server.url()).map_err(Error::io("write a server's address"))?;
             match server.start_again() {
@@ -192,6 +199,20 @@ impl Database {
         Ok(())
     }
 
+    /// Kills the process and starts it again, from now on with these arguments as well: `--require-secure-transport`
+    /// for MariaDB, for example.
+    ///
+    /// # Errors
+    /// [`Error::Database`].
+    pub fn start_again_with(
+        &self,
+        arguments: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Result<()> {
+        self.kill();
+        *self.arguments.lock() = arguments.into_iter().map(Into::into).collect();
+        self.start_again()
+    }
+
     fn spawn(&self) -> io::Result<Process> {
         if let DataDir::OfAnotherProcess(_) = self.directory {
             return Err(io::Error::other("another process starts and stops this server"));
@@ -229,6 +250,7 @@ impl Database {
                 command.arg("--dir").arg(&data);
             }
         }
+        command.args(&*self.arguments.lock());
         command.current_dir(self.directory.path()).stdin(Stdio::null());
         command.stdout(log.try_clone()?).stderr(log);
         as_nobody(&mut command);
@@ -328,8 +350,8 @@ fn program(kind: Kind, name: &str) -> PathBuf {
     found.unwrap_or_else(|| PathBuf::from(name))
 }
 
-fn option(name: &str, path: &Path) -> std::ffi::OsString {
-    let mut option = std::ffi::OsString::from(format!("--{name}="));
+fn option(name: &str, path: &Path) -> OsString {
+    let mut option = OsString::from(format!("--{name}="));
     option.push(path);
     option
 }

@@ -259,13 +259,13 @@ impl Run {
         let limit = self.limit();
         let settings = match &self.place {
             Place::Servers(settings) => settings,
-            Place::Elsewhere(address) => {
-                let (mut options, address) =
-                    (StoreOptions::new().session_timeout(timeout), address.clone());
+            Place::Elsewhere(place) => {
+                let mut options = StoreOptions::new().session_timeout(timeout);
                 if let Some(token) = self.options.tokens_above {
                     options = options.tokens_above(token);
                 }
-                let connect = move || in_time(options.connect(&address), limit);
+                let connecting = place.connect(options);
+                let connect = move || in_time(connecting, limit);
                 return Ok(self.meanwhile(connect)??);
             }
         };

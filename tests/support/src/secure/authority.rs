@@ -51,6 +51,21 @@ impl Authority {
         alternatives: &str,
         password: Option<&str>,
     ) -> Certificate {
+        self.valid_for("2", name, alternatives, password)
+    }
+
+    /// One whose time is over.
+    pub fn expired(&self, name: &str, alternatives: &str) -> Certificate {
+        self.valid_for("-1", name, alternatives, None)
+    }
+
+    fn valid_for(
+        &self,
+        days: &str,
+        name: &str,
+        alternatives: &str,
+        password: Option<&str>,
+    ) -> Certificate {
         let (key, request, cert) =
             (format!("{name}.key"), format!("{name}.csr"), format!("{name}.pem"));
         let subject = format!("/CN={name}");
@@ -75,7 +90,7 @@ impl Authority {
         arguments.extend([
             "-CAcreateserial",
             "-days",
-            "2",
+            days,
             "-copy_extensions",
             "copy",
             "-out",

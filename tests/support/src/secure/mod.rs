@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use zklock::ClientOptions;
-use zklock::zookeeper::Tls;
+use zklock::Tls;
 use zklock_testing::{Builder, Server};
 
 use crate::options;

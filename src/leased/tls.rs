@@ -1,0 +1,72 @@
+//! TLS to servers of Redis, PostgreSQL and MariaDB, by rustls.
+
+use std::fs;
+use std::path::Path;
+
+use rustls::crypto::{CryptoProvider, ring};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore};
+
+use crate::tls::Tls;
+
+/// Reads the files.
+///
+/// # Errors
+/// The fault of a file by its name, or a setting that these stores do not support.
+pub(crate) fn config(tls: &Tls) -> Result<ClientConfig, String> {
+    if !tls.verify_host_name {
+        return Err("only ZooKeeper's TLS can do without the server's name".to_owned());
+    }
+    if tls.key_password.is_some() {
+        return Err("only ZooKeeper's TLS takes a key with a password".to_owned());
+    }
+    let authorities = authorities(&tls.ca)?;
+    choose_provider();
+    let builder = ClientConfig::builder().with_root_certificates(authorities);
+    let Some(own) = &tls.own else { return Ok(builder.with_no_client_auth()) };
+    let (chain, key) = (certificates(&own.cert, &read(&own.cert)?)?, key(&own.key)?);
+    builder.with_client_auth_cert(chain, key).map_err(|why| of(&own.key, why))
+}
+
+/// Makes ring the provider of the process, if none was chosen. A driver that finds several built in would panic.
+pub(crate) fn choose_provider() {
+    if CryptoProvider::get_default().is_none() {
+        // It fails where another thread was faster.
+        let _ = ring::default_provider().install_default();
+    }
+}
+
+fn authorities(file: &Path) -> Result<RootCertStore, String> {
+    let text = read(file)?;
+    if CertificateRevocationListDer::pem_slice_iter(&text).next().is_some() {
+        return Err(of(file, "only ZooKeeper's TLS reads revocation lists"));
+    }
+    let mut authorities = RootCertStore::empty();
+    for certificate in certificates(file, &text)? {
+        authorities.add(certificate).map_err(|why| of(file, why))?;
+    }
+    Ok(authorities)
+}
+
+fn certificates(file: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+    match all {
+        Ok(none) if none.is_empty() => Err(of(file, "it has no certificate in PEM form")),
+        Ok(all) => Ok(all),
+        Err(why) => Err(of(file, why)),
+    }
+}
+
+fn key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    PrivateKeyDer::from_pem_slice(&read(file)?)
+        .map_err(|_| of(file, "it has no key in PEM form, or one with a password"))
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, String> {
+    fs::read(file).map_err(|why| of(file, why))
+}
+
+fn of(file: &Path, why: impl std::fmt::Display) -> String {
+    format!("{}: {why}", file.display())
+}
