@@ -188,7 +188,7 @@ fn cargo(copy: &Copy, arguments: &[&str]) -> Outcome<Vec<Value>> {
         .args(["--package", "zklock", "--package", "zklock-cli"])
         .args([
             "--features",
-            "zklock/capi,zklock/mysql,zklock/postgres,zklock/redis,zklock-cli/sqlite",
+            "zklock/capi,zklock/mysql-tls,zklock/postgres-tls,zklock/redis-tls,zklock-cli/sqlite",
         ])
         .args(more)
         .stderr(Stdio::piped())
