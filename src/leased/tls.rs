@@ -26,7 +26,8 @@ pub(crate) fn config(tls: &Tls) -> Result<ClientConfig, String> {
     let builder = ClientConfig::builder().with_root_certificates(authorities);
     let Some(own) = &tls.own else { return Ok(builder.with_no_client_auth()) };
     let (chain, key) = (certificates(&own.cert, &read(&own.cert)?)?, key(&own.key)?);
-    builder.with_client_auth_cert(chain, key).map_err(|why| of(&own.key, why))
+    let of_both = |why| format!("{}, {}: {why}", own.cert.display(), own.key.display());
+    builder.with_client_auth_cert(chain, key).map_err(of_both)
 }
 
 /// Makes ring the provider of the process, if none was chosen. A driver that finds several built in would panic.
@@ -39,7 +40,7 @@ pub(crate) fn choose_provider() {
 
 fn authorities(file: &Path) -> Result<RootCertStore, String> {
     let text = read(file)?;
-    if CertificateRevocationListDer::pem_slice_iter(&text).next().is_some() {
+    if CertificateRevocationListDer::pem_slice_iter(&text).any(|list| list.is_ok()) {
         return Err(of(file, "only ZooKeeper's TLS reads revocation lists"));
     }
     let mut authorities = RootCertStore::empty();
@@ -54,13 +55,17 @@ fn certificates(file: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>
     match all {
         Ok(none) if none.is_empty() => Err(of(file, "it has no certificate in PEM form")),
         Ok(all) => Ok(all),
-        Err(why) => Err(of(file, why)),
+        // What the reader says of it may have a part of a key.
+        Err(_) => Err(of(file, "a section of it is no valid PEM")),
     }
 }
 
 fn key(file: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    PrivateKeyDer::from_pem_slice(&read(file)?)
-        .map_err(|_| of(file, "it has no key in PEM form, or one with a password"))
+    let keys: Result<Vec<_>, _> = PrivateKeyDer::pem_slice_iter(&read(file)?).collect();
+    // Of several, each driver takes another.
+    let [key] = <[_; 1]>::try_from(keys.unwrap_or_default())
+        .map_err(|_| of(file, "it has no key in PEM form, several, or one with a password"))?;
+    Ok(key)
 }
 
 fn read(file: &Path) -> Result<Vec<u8>, String> {

@@ -112,6 +112,10 @@ impl Redis {
                 let (run, longest) = (run.clone(), longest.clone());
                 self.server = Server { run, longest, answered: Some(BootInstant::now()) };
             }
+            [kind] if kind == "cluster" => {
+                let why = "it is a node of a cluster, which spreads a lock's keys over several servers: locks need one server";
+                return Err(StepError::new(Cause::Unusable, why));
+            }
             [kind, denied @ ..] if kind == "denied" => {
                 let denied = denied.join(", ");
                 return Err(not_permitted(&format!("its scripts may not call {denied}")));

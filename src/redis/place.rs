@@ -19,9 +19,7 @@ impl Place {
     /// By its address; `None` if the driver cannot read that.
     pub(super) fn new(address: &str, tls: Option<&Tls>) -> Option<Place> {
         #[cfg(feature = "redis-tls")]
-        if address.starts_with("rediss:") {
-            crate::leased::tls::choose_provider();
-        }
+        crate::leased::tls::choose_provider();
         let server = match (tls, address.strip_prefix("redis:")) {
             (Some(_), Some(rest)) => format!("rediss:{rest}").into_connection_info(),
             _ => address.into_connection_info(),
@@ -38,6 +36,8 @@ impl Place {
     #[cfg(feature = "redis-tls")]
     fn client(&self) -> RedisResult<redis::Client> {
         let Some(tls) = &self.tls else { return redis::Client::open(self.server.clone()) };
+        // The driver overlooks a list of revoked certificates, and its errors name no file.
+        crate::leased::tls::config(tls).map_err(std::io::Error::other)?;
         let own = tls.own.as_ref().map(|own| {
             let (client_cert, client_key) = (fs::read(&own.cert)?, fs::read(&own.key)?);
             Ok::<_, std::io::Error>(redis::ClientTlsConfig { client_cert, client_key })

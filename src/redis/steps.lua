@@ -33,6 +33,8 @@ end
 
 -- Before anything else of a client's first connection.
 if step == 'hello' and ARGV[5] == '' then
+  local info = redis.pcall('INFO', 'server')
+  if type(info) == 'string' and string.find(info, 'redis_mode:cluster', 1, true) then return { 'cluster' } end
   local denied = check()
   if denied.err then return denied end
   if #denied > 0 then return { 'denied', unpack(denied) } end

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use mysql::prelude::Queryable;
 use mysql::{Conn, Error, Opts, OptsBuilder, SslOpts};
+use uuid::Uuid;
 
 use super::dialect::{Begun, Dialect, Row, Value, check_writes, malformed};
 use super::tables::{
@@ -34,6 +35,7 @@ const TOO_LATE: u16 = 1969;
 
 pub(crate) struct MySql {
     options: Opts,
+    tls: Option<Tls>,
     connection: Option<Conn>,
     /// The prefix of a statement that waits at a gate.
     at_gate: &'static str,
@@ -52,12 +54,18 @@ impl MySql {
         lease: Duration,
         is_given_up: &dyn Fn(&str) -> bool,
     ) -> Result<MySql, StepError> {
+        #[cfg(feature = "mysql-tls")]
+        crate::leased::tls::choose_provider();
         // What the driver says may have the address in it, and that a password.
         let options = Opts::from_url(address).map_err(|_| {
             StepError::new(Cause::Unusable, "mysql://USER:PASSWORD@HOST:PORT/DATABASE")
         })?;
         if options.get_ssl_opts().is_some() {
             let why = "TLS is set beside the address: by StoreOptions::tls, --tls-ca or tls_ca";
+            return Err(StepError::new(Cause::Unusable, why));
+        }
+        if tls.is_some() && options.get_socket().is_some() {
+            let why = "TLS is asked for, and the address names a socket, which has none";
             return Err(StepError::new(Cause::Unusable, why));
         }
         let limit = ANSWER.min(lease / 4).max(Duration::from_millis(1));
@@ -69,7 +77,8 @@ impl MySql {
             .write_timeout(Some(limit));
         let (options, connection, attempts) = (options.into(), None, Attempts::default());
         let (is_in_step, at_gate, gates) = (false, "", SeenGates::default());
-        let mut mysql = MySql { options, connection, at_gate, attempts, is_in_step, gates };
+        let tls = tls.cloned();
+        let mut mysql = MySql { options, tls, connection, at_gate, attempts, is_in_step, gates };
         first(is_given_up, || mysql.prepare().and_then(|()| check_writes(&mut mysql)))?;
         Ok(mysql)
     }
@@ -98,8 +107,9 @@ impl MySql {
         if self.connection.is_some() {
             return Ok(());
         }
-        let options = &self.options;
+        let (options, tls) = (&self.options, &self.tls);
         let (connection, is_mariadb) = self.attempts.connect(|| {
+            check_files(tls.as_ref())?;
             let mut connection = Conn::new(options.clone()).map_err(|no| refused(&no).failure)?;
             let is_mariadb = set_up(&mut connection).map_err(|no| refused(&no).failure)?;
             Ok((connection, is_mariadb))
@@ -164,6 +174,18 @@ impl MySql {
     }
 }
 
+/// The driver overlooks a list of revoked certificates, and its errors name no file.
+#[cfg(feature = "mysql-tls")]
+fn check_files(tls: Option<&Tls>) -> Result<(), StepError> {
+    let checked = tls.map_or(Ok(()), |tls| crate::leased::tls::config(tls).map(drop));
+    checked.map_err(|why| StepError::new(Cause::Busy, why))
+}
+
+#[cfg(not(feature = "mysql-tls"))]
+fn check_files(_: Option<&Tls>) -> Result<(), StepError> {
+    Ok(())
+}
+
 /// The driver reads the files for each connection.
 fn by_tls(tls: &Tls) -> SslOpts {
     let options = SslOpts::default().with_root_cert_path(Some(tls.ca.clone()));
@@ -178,8 +200,16 @@ fn by_tls(tls: &Tls) -> SslOpts {
 /// for one that is silent for long.
 /// Gives whether it is MariaDB.
 fn set_up(connection: &mut Conn) -> Result<bool, Error> {
-    let version: Option<String> = connection.query_first("SELECT version()")?;
-    let is_mariadb = version.is_some_and(|version| version.contains("MariaDB"));
+    // The driver keeps what it has read before a handshake of TLS. Nobody who has put answers there knows this.
+    let unknown = Uuid::new_v4().to_string();
+    let found: Option<mysql::Row> =
+        connection.query_first(format!("SELECT version(), '{unknown}'"))?;
+    let found = found.and_then(|row| mysql::from_row_opt::<(String, String)>(row).ok());
+    let Some((version, _)) = found.filter(|(_, said)| *said == unknown) else {
+        let why = "the server answers something else than was asked";
+        return Err(std::io::Error::other(why).into());
+    };
+    let is_mariadb = version.contains("MariaDB");
     let silence = if is_mariadb { "idle_transaction_timeout = 1" } else { "wait_timeout = 10" };
     connection.query_drop(format!(
         "SET SESSION innodb_lock_wait_timeout = 1, SESSION sql_mode = 'STRICT_ALL_TABLES', SESSION {silence}"

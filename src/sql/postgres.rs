@@ -77,8 +77,10 @@ impl Postgres {
         is_given_up: &dyn Fn(&str) -> bool,
     ) -> Result<Postgres, StepError> {
         // What the driver says may have the address in it, and that a password.
-        let mut config: Config = address.parse().map_err(|_| {
-            StepError::new(Cause::Unusable, "postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+        let mut config: Config = verified(address).parse().map_err(|_| {
+            let why = "postgres://USER:PASSWORD@HOST:PORT/DATABASE, and options that the driver knows; the files for TLS \
+                are set beside the address: by StoreOptions::tls, --tls-ca or tls_ca";
+            StepError::new(Cause::Unusable, why)
         })?;
         match (tls, config.get_ssl_mode()) {
             (None, SslMode::Require) => {
@@ -236,6 +238,12 @@ async fn connect(place: &Place, limit: Duration) -> Result<Client, NoAnswer> {
     let (client, mut messages) = place.connect(limit).await?;
     tokio::spawn(async move { while let Some(Ok(_)) = messages.next().await {} });
     Ok(client)
+}
+
+/// The driver knows no word for what is always done: certificates are verified, and the name in them.
+fn verified(address: &str) -> String {
+    let known = |address: String, word| address.replace(word, "sslmode=require");
+    ["sslmode=verify-full", "sslmode=verify-ca"].into_iter().fold(address.to_owned(), known)
 }
 
 /// The settings of each step. A client that stands still blocks others no longer than it would wait itself. Commits

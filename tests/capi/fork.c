@@ -573,9 +573,20 @@ static void a_handle_in_its_place_is_the_childs_own(void)
     zhandle_t *made = NULL;
     for (int i = 0; i < MOST && made != closed; i++)
         made = zookeeper_init(hosts, NULL, session_timeout_ms, NULL, NULL, 0);
-    CHECK(made == closed);
+    if (made != closed)
+        return;
     zkl_client *own = NULL;
     GIVES(OK, zkl_client_adopt(made, NULL, &own));
+    CHECK(write(asks[1], "a", 1) == 1);
+}
+
+static int adopted;
+
+static void adoptions_are_counted(void)
+{
+    char what;
+    while (read(asks[0], &what, 1) == 1)
+        adopted++;
 }
 
 static void a_handle_that_never_answered_is_forgotten(void)
@@ -594,7 +605,7 @@ static void a_handle_that_never_answered_is_forgotten(void)
     zookeeper_close(closed);
     close(listener);
     zkl_client_free(on_closed);
-    in_a_child(a_handle_in_its_place_is_the_childs_own);
+    in_a_child_beside(a_handle_in_its_place_is_the_childs_own, adoptions_are_counted);
 }
 
 static int stops;
@@ -757,8 +768,12 @@ int main(int argc, char **argv)
     in_a_child(in_a_grandchild);
     in_a_child(exits);
     /* valgrind gives no memory twice. */
-    if (counts_waits)
-        a_handle_that_never_answered_is_forgotten();
+    if (counts_waits) {
+        /* Most of the time, the first one is given the memory again. */
+        for (int i = 0; i < 50 && adopted == 0; i++)
+            a_handle_that_never_answered_is_forgotten();
+        CHECK(adopted == 1);
+    }
     /* More, where somebody wants to look for long. */
     const char *children = getenv("CHILDREN");
     children_are_made_while_other_threads_are_inside(children == NULL ? 10 : atoi(children));

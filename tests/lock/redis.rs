@@ -238,6 +238,15 @@ fn a_user_without_a_right_that_locks_need_is_refused_with_the_rights_that_are() 
     waiting.join().unwrap().unwrap().release().wait().unwrap();
 }
 
+#[test]
+fn a_node_of_a_cluster_is_refused_by_that_name() {
+    const CLUSTER: &[&str] = &["--save", "", "--cluster-enabled", "yes"];
+    let server = Server::fresh(CLUSTER, SHORT);
+    let error = zklock::connect(&server.address()).within(TIMEOUT).wait().unwrap_err();
+    assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
+    assert!(error.to_string().contains("node of a cluster"), "{error}");
+}
+
 /// A claim on the lock, of the only session, as after a start from a log whose end is lost.
 fn plant_a_claim(server: &Server) {
     let session: Vec<String> = server.ask(&["ZRANGE", "zklock:sessions", "0", "0"]);

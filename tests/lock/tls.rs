@@ -15,6 +15,7 @@ use zklock_testing::{Database, Port};
 const PATH: &str = "/locks/tls";
 
 #[derive(Clone, Copy, PartialEq)]
+#[allow(dead_code, reason = "not every build has all")]
 enum Kind {
     MySql,
     Postgres,
@@ -259,6 +260,12 @@ each_kind! {
         let revoking = authority.path().join("revoking.pem");
         let lists = fs::read_to_string(&ca).unwrap() + &authority.revocations(None);
         fs::write(&revoking, lists).unwrap();
+        let [two_keys, damaged] =
+            ["two.key", "damaged.pem"].map(|name| authority.path().join(name));
+        let read = |file: &Path| fs::read_to_string(file).unwrap();
+        fs::write(&two_keys, read(&own.key) + &read(&other.key)).unwrap();
+        let key_in_one_line = read(&own.key).replace('\n', "");
+        fs::write(&damaged, read(&ca) + &key_in_one_line).unwrap();
         let without = Tls::without_certificate;
         for (tls, why) in [
             (without(ca.clone()).verify_host_name(false), "server's name"),
@@ -268,11 +275,14 @@ each_kind! {
             (Tls::new(&ca, &own.cert, &own.key).key_password("secret"), "key with a password"),
             (Tls::new(&ca, &locked.cert, &locked.key), "locked.key: it has no key"),
             (Tls::new(&ca, &own.cert, &other.key), "other.key"),
+            (Tls::new(&ca, &own.cert, two_keys), "two.key: it has no key in PEM form, several"),
+            (without(damaged), "damaged.pem: a section of it is no valid PEM"),
         ] {
             let options = StoreOptions::new().tls(tls);
             let error = options.connect(&kind.address_at("127.0.0.1:1")).wait().unwrap_err();
             let says = error.to_string();
             assert!(error.code() == Code::BAD_ARGUMENTS && says.contains(why), "{why}: {says}");
+            assert!(!says.contains("PRIVATE"), "{says}");
         }
     }
 }
@@ -285,15 +295,24 @@ fn a_place_without_a_server_and_an_address_that_contradicts_are_refused() {
         ("local:", "no server"),
         #[cfg(feature = "sqlite")]
         ("sqlite:/nowhere/locks.db", "no server"),
+        #[cfg(feature = "postgres-tls")]
         ("postgres://127.0.0.1:1/a?sslmode=disable", "sslmode=disable"),
+        #[cfg(feature = "postgres-tls")]
+        ("postgres://127.0.0.1:1/a?sslrootcert=/a", "beside the address"),
+        #[cfg(feature = "mysql-tls")]
         ("mysql://127.0.0.1:1/a?root_cert_path=/a", "beside the address"),
+        #[cfg(feature = "mysql-tls")]
+        ("mysql://127.0.0.1:1/a?socket=/a", "names a socket"),
     ] {
         let error = options.connect(address).wait().unwrap_err();
         assert!(error.code() == Code::BAD_ARGUMENTS && error.to_string().contains(why), "{error}");
     }
-    for address in
-        ["postgres://127.0.0.1:1/a?sslmode=require", "mysql://127.0.0.1:1/a?root_cert_path=/a"]
-    {
+    for address in [
+        #[cfg(feature = "postgres")]
+        "postgres://127.0.0.1:1/a?sslmode=verify-full",
+        #[cfg(feature = "mysql")]
+        "mysql://127.0.0.1:1/a?root_cert_path=/a",
+    ] {
         let error = zklock::connect(address).wait().unwrap_err();
         assert!(error.to_string().contains("StoreOptions::tls"), "{error}");
     }

@@ -27,7 +27,7 @@ pub const KEYS: [&str; 9] = [
 #[derive(Args, Clone, Debug, Default)]
 pub struct SecureArgs {
     /// Connect with TLS: to ZooKeeper's secureClientPort, or to the server of another store. FILE has the certificates of
-    /// their authorities in PEM form; for ZooKeeper, it may have their revocation lists too
+    /// their authorities in PEM form; for ZooKeeper, it may have their revocation lists too. '' is no TLS
     /// [default: ZKLOCK_TLS_CA, then tls-ca in the configuration file; likewise all below]
     #[arg(long, value_name = "FILE", global = true)]
     #[arg(help_heading = "Servers", hide_short_help = true)]
@@ -77,7 +77,7 @@ pub struct SecureArgs {
 /// What is known once arguments, environment and files were read.
 #[derive(Clone, Debug, Default)]
 pub struct Secure {
-    pub tls: Option<Tls>,
+    tls: Option<Tls>,
     sasl: Option<Sasl>,
     auth: Option<Identity>,
 }
@@ -116,16 +116,31 @@ impl SecureArgs {
     /// # Errors
     /// What is missing, contradicts itself, or can't be read.
     pub fn read(&self, file: impl Fn(&str) -> Option<String>) -> Result<Secure, Failure> {
+        let value = self.values(file)?;
+        Ok(Secure { tls: tls(&value)?, sasl: sasl(&value)?, auth: auth(&value)? })
+    }
+
+    /// As [`read`](SecureArgs::read), of TLS alone.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn tls(&self, file: impl Fn(&str) -> Option<String>) -> Result<Option<Tls>, Failure> {
+        tls(&self.values(file)?)
+    }
+
+    fn values(
+        &self,
+        file: impl Fn(&str) -> Option<String>,
+    ) -> Result<impl Fn(&str) -> Option<String>, Failure> {
         let mut variables = BTreeMap::new();
         for key in KEYS {
             let name = format!("ZKLOCK_{}", key.to_uppercase().replace('-', "_"));
             variables.extend(variable(&name)?.map(|value| (key, value)));
         }
-        let value = |key: &str| {
+        Ok(move |key: &str| {
             let given = self.argument(key).or_else(|| variables.get(key)).cloned();
             given.or_else(|| file(key)).filter(|value| !value.is_empty())
-        };
-        Ok(Secure { tls: tls(&value)?, sasl: sasl(&value)?, auth: auth(&value)? })
+        })
     }
 }
 

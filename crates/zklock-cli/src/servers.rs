@@ -108,7 +108,7 @@ impl Servers {
                 "which ZooKeeper servers? Give --hosts HOST:PORT, set ZKLOCK_HOSTS, or write hosts = \"HOST:PORT\" into {SYSTEM_FILE}"
             ))
         })?;
-        let secure = self.secure.read(|key| file.secure.get(key).cloned())?;
+        let of_file = |key: &str| file.secure.get(key).cloned();
         let hosts = match named.strip_prefix("zookeeper://") {
             Some(hosts) if !hosts.is_empty() => hosts.to_owned(),
             None if are_hosts(&named) => named,
@@ -118,12 +118,13 @@ impl Servers {
                 ));
             }
             _ => {
-                // There is no server of a file.
-                let tls = secure.tls.filter(|_| !named.starts_with("sqlite:"));
+                let is_file = named.starts_with("sqlite:");
+                let tls = if is_file { None } else { self.secure.tls(of_file)? };
                 return Ok(Place::Elsewhere(Box::new(Elsewhere { address: named, tls })));
             }
         };
         let (session_timeout, tick_time) = (file.session_timeout, file.tick_time);
+        let secure = self.secure.read(of_file)?;
         let connect_timeout = self.connect_timeout;
         let settings = Settings { hosts, session_timeout, tick_time, secure, connect_timeout };
         Ok(Place::Servers(Box::new(settings)))
