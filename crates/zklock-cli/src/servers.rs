@@ -66,6 +66,7 @@ pub enum Place {
 /// Another store.
 pub struct Elsewhere {
     address: String,
+    session_timeout: Option<Duration>,
     tls: Option<Tls>,
 }
 
@@ -89,7 +90,7 @@ impl Place {
     pub fn session_timeout(&self) -> Option<Duration> {
         match self {
             Place::Servers(settings) => settings.session_timeout,
-            Place::Elsewhere(_) => None,
+            Place::Elsewhere(place) => place.session_timeout,
         }
     }
 }
@@ -120,7 +121,8 @@ impl Servers {
             _ => {
                 let is_file = named.starts_with("sqlite:");
                 let tls = if is_file { None } else { self.secure.tls(of_file)? };
-                return Ok(Place::Elsewhere(Box::new(Elsewhere { address: named, tls })));
+                let (address, session_timeout) = (named, file.session_timeout);
+                return Ok(Place::Elsewhere(Box::new(Elsewhere { address, session_timeout, tls })));
             }
         };
         let (session_timeout, tick_time) = (file.session_timeout, file.tick_time);

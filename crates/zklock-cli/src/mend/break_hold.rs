@@ -147,7 +147,8 @@ fn delete(client: &Client, lock: &Lock, holder: &Contender) -> Result<(), Failur
             continue;
         }
         match client.delete(&claim.path, Some(stat.version)).wait() {
-            Ok(()) => return Ok(()),
+            // A universal claim has a second znode.
+            Ok(()) => {}
             Err(error) if error.is_no_node() || error.code() == Code::BAD_VERSION => {}
             Err(error) => return Err(error.into()),
         }

@@ -264,8 +264,9 @@ impl Run {
                 if let Some(token) = self.options.tokens_above {
                     options = options.tokens_above(token);
                 }
+                let limit = limit.unwrap_or(self.options.servers.connect_timeout);
                 let connecting = place.connect(options);
-                let connect = move || in_time(connecting, limit);
+                let connect = move || in_time(connecting, Some(limit));
                 return Ok(self.meanwhile(connect)??);
             }
         };

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use test_support::{Bench, LONGEST_SESSION, TIMEOUT, options};
-use zklock::{Access, GuardState};
+use zklock::{Access, GuardState, Interop};
 use zklock_testing::wire::CreateMode;
 use zklock_testing::{Ensemble, Server, eventually};
 
@@ -70,6 +70,22 @@ fn a_hold_that_was_downgraded_is_waited_for_and_broken_as_any_other() {
     guard.downgrade(Access::Read).wait().unwrap();
     let ask = finish(&["ask", "--hosts", &hosts, "--wait", "300ms", &bench.path]);
     assert_eq!(ask.0, Some(1), "{ask:?}");
+    bench.proxy.cut();
+    let by_force = ["break", "--hosts", &hosts, "--yes", "--force", "--wait", "300ms"];
+    let broken = finish(&[&by_force[..], &[&bench.path]].concat());
+    assert_eq!(broken.0, Some(0), "{broken:?}");
+    bench.expect_empty();
+}
+
+#[test]
+fn both_znodes_of_a_universal_claim_are_deleted_by_force() {
+    let bench = Bench::shared();
+    let hosts = bench.server.hosts();
+    let patient = options().session_timeout(LONGEST_SESSION);
+    let client = patient.connect(&bench.proxy.hosts()).wait().unwrap();
+    let lock = client.lock(&bench.path).interoperate(Interop::All);
+    let _guard = lock.acquire().wait().unwrap();
+    assert_eq!(bench.children().len(), 2);
     bench.proxy.cut();
     let by_force = ["break", "--hosts", &hosts, "--yes", "--force", "--wait", "300ms"];
     let broken = finish(&[&by_force[..], &[&bench.path]].concat());

@@ -104,8 +104,24 @@ fn a_run_that_waits_in_vain_says_what_for() {
     assert_eq!(finish(&args).0, Some(0));
     let program = rusqlite::Connection::open(directory.path().join("locks.db")).unwrap();
     program.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let (code, _, err) = finish(&args);
-    assert!(code == Some(125) && err.contains("database is locked"), "{err}");
+    let at_once = ["run", "--store", &address, "--connect-timeout", "1s", "/jobs/a", "--", "true"];
+    for args in [&args[..], &at_once] {
+        let (code, _, err) = finish(args);
+        assert!(code == Some(125) && err.contains("database is locked"), "{err}");
+    }
+}
+
+#[test]
+fn the_session_timeout_of_the_file_is_that_of_every_store() {
+    let (directory, address) = file();
+    let config = directory.path().join("zklock.toml");
+    std::fs::write(&config, format!("store = \"{address}\"\nsession-timeout = \"50ms\"\n"))
+        .unwrap();
+    for command in [&["hold", "/jobs/a"][..], &["run", "/jobs/a", "--", "true"]] {
+        let config = ["--config", config.to_str().unwrap()];
+        let (code, _, err) = finish(&[&config[..], command].concat());
+        assert!(code != Some(0) && err.contains("from 100 ms"), "{err}");
+    }
 }
 
 #[test]
