@@ -187,7 +187,14 @@ impl Code {
 
     /// Whether the request was certainly not executed, and may be sent again unchanged.
     pub const fn is_retryable(self) -> bool {
-        matches!(self, Code::THROTTLED_OP | Code::RECONFIG_IN_PROGRESS | Code::SESSION_MOVED)
+        matches!(
+            self,
+            Code::THROTTLED_OP
+                | Code::RECONFIG_IN_PROGRESS
+                | Code::SESSION_MOVED
+                // It waited for a connection whose handshake has failed.
+                | Code::SSL_CONNECTION_ERROR
+        )
     }
 }
 

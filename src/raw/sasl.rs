@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_char, c_int, c_ulong, c_void};
 use std::ptr;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 use parking_lot::lock_api::RawMutex as _;
@@ -16,6 +16,7 @@ use crate::logging::log;
 use crate::panics::catch_panic;
 use crate::sasl::Sasl;
 use crate::secret::Secret;
+use crate::sync::per_process;
 
 /// The credentials of one handle.
 struct Entry {
@@ -23,6 +24,8 @@ struct Entry {
     user: Option<CString>,
     realm: Option<CString>,
     password: Option<Secret>,
+    /// The last that could be read.
+    known: Vec<u8>,
     /// The password as it was last asked for, in SASL's form: its length and then its bytes.
     asked: Vec<c_ulong>,
 }
@@ -30,8 +33,11 @@ struct Entry {
 // SAFETY: the pointers in its callbacks are functions, and contexts that are numbers.
 unsafe impl Send for Entry {}
 
-/// By the handle's number; boxed, because SASL keeps where the callbacks are.
-static ENTRIES: LazyLock<Mutex<HashMap<usize, Box<Entry>>>> = LazyLock::new(Mutex::default);
+per_process! {
+    /// By the handle's number; boxed, because SASL keeps where the callbacks are. All handles wait for it, so nothing is
+    /// read from a file meanwhile.
+    static ENTRIES: Mutex<HashMap<usize, Box<Entry>>> = Mutex::default();
+}
 
 /// The texts that the C client copies when a handle is opened.
 pub(super) struct Texts {
@@ -165,6 +171,7 @@ pub(super) fn keep(handle: usize, sasl: &Sasl) -> Result<Texts, String> {
         user: text(&sasl.user)?,
         realm: text(&sasl.realm)?,
         password: sasl.password.clone(),
+        known: Vec::new(),
         asked: Vec::new(),
     };
     let texts = Texts {
@@ -266,16 +273,20 @@ unsafe extern "C" fn answer_password(
     result: *mut *mut sys::sasl_secret_t,
 ) -> c_int {
     let found = catch_panic(|| {
+        let secret = ENTRIES.lock().get(&context.addr())?.password.clone()?;
+        let read = secret.read();
         let mut entries = ENTRIES.lock();
         let entry = entries.get_mut(&context.addr())?;
-        let password = match entry.password.as_ref()?.read() {
-            Ok(password) => password,
-            Err(error) => {
+        match read {
+            Ok(password) => entry.known = password,
+            // Without an answer the client would have failed for ever, though the file may just be being written.
+            Err(error) if entry.known.is_empty() => {
                 log!(ERROR, error, "no password for SASL");
                 return None;
             }
-        };
-        entry.asked = in_sasls_form(&password);
+            Err(error) => log!(WARN, error, "SASL gets the password that was read before"),
+        }
+        entry.asked = in_sasls_form(&entry.known);
         Some(entry.asked.as_mut_ptr())
     });
     match found.flatten() {

@@ -202,9 +202,12 @@ mod library {
     use parking_lot::Mutex;
 
     use super::{Files, Plain, invalid, sys, watcher};
+    use crate::sync::per_process;
 
-    /// It takes the list of files apart with `strtok`, which is for one thread at a time.
-    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    per_process! {
+        /// It takes the list of files apart with `strtok`, which is for one thread at a time.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    }
 
     /// # Safety
     /// As [`Plain::open`].

@@ -19,7 +19,7 @@ use crate::error::Code;
 use crate::logging::log;
 use crate::panics::catch_panic;
 use crate::session_key::SessionKey;
-use crate::sync;
+use crate::sync::{self, per_process};
 
 /// More addresses than any list of hosts has.
 const MAX_ADDRESSES: usize = 4_096;
@@ -269,7 +269,9 @@ impl Handle for Zhandle {
 /// all handles of the process, so that is for the moments in which one is opened.
 struct InOrder;
 
-static IN_ORDER: AtomicUsize = AtomicUsize::new(0);
+per_process! {
+    static IN_ORDER: AtomicUsize = AtomicUsize::new(0);
+}
 
 impl InOrder {
     fn begin() -> InOrder {

@@ -1,9 +1,14 @@
 //! SASL by DIGEST-MD5, without TLS and with it.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::process::Command;
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use test_support::secure::{HERE, Scene, briefly, with_users};
-use test_support::{eventually, expire, options, session_id, wait_for_another_session};
+use test_support::{TIMEOUT, eventually, expire, options, session_id, wait_for_another_session};
 use zklock::Code;
 use zklock::zookeeper::{Acl, CreateMode, Sasl};
 use zklock_testing::Server;
@@ -35,15 +40,44 @@ fn who_has_authenticated_is_known_on_each_session_and_connection() {
         let other = other.connect(&server.hosts()).wait().unwrap();
         assert_eq!(other.get("/bobs").wait().unwrap_err().code(), Code::NO_AUTH);
     }
+    // As it is for a moment while somebody writes it.
+    std::fs::write(&file, "").unwrap();
     server.kill();
     server.start_again().unwrap();
     eventually("a read over the next connection", || client.get("/bobs").wait().is_ok());
+    std::fs::write(&file, "bobs secret\n").unwrap();
     let session = session_id(&client);
     expire(&server, &client);
     wait_for_another_session(&client, session);
     client.get("/bobs").wait().unwrap();
     let lock = client.lock("/locks/bobs").acl(Acl::creator());
     lock.acquire().wait().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn a_password_file_that_cannot_be_read_for_long_hinders_no_other_client() {
+    let (server, directory) = servers();
+    let (file, next) = (directory.path().join("password"), directory.path().join("next"));
+    std::fs::write(&file, "bobs secret\n").unwrap();
+    let options = options().session_timeout(Duration::from_secs(60));
+    let slow = options.clone().sasl(Sasl::digest_md5("bob").password_file(&file));
+    let slow = slow.connect(&server.hosts()).wait().unwrap();
+    // Whoever reads it waits for a writer.
+    assert!(Command::new("mkfifo").arg(&next).status().unwrap().success());
+    std::fs::rename(&next, &file).unwrap();
+    server.kill();
+    server.start_again().unwrap();
+    let mut writer = None;
+    eventually("it is being read", || {
+        // There is no writer before there is a reader.
+        let nonblocking = i32::try_from(OFlags::NONBLOCK.bits()).unwrap();
+        writer = OpenOptions::new().write(true).custom_flags(nonblocking).open(&file).ok();
+        writer.is_some()
+    });
+    let other = options.sasl(bob()).connect(&server.hosts()).within(TIMEOUT).wait().unwrap();
+    other.close().within(TIMEOUT).wait().unwrap();
+    writer.take().unwrap().write_all(b"bobs secret\n").unwrap();
+    eventually("the slow one reads", || slow.exists("/").wait().is_ok());
 }
 
 #[test]
