@@ -55,7 +55,7 @@ fn certificates(file: &Path, text: &[u8]) -> Result<Vec<CertificateDer<'static>>
     match all {
         Ok(none) if none.is_empty() => Err(of(file, "it has no certificate in PEM form")),
         Ok(all) => Ok(all),
-        // What the reader says of it may have a part of a key.
+        // The reader's message could show a part of a key.
         Err(_) => Err(of(file, "a section of it is no valid PEM")),
     }
 }

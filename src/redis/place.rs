@@ -1,4 +1,4 @@
-//! Where the server is, and the way to it.
+//! The server's address, and how to connect to it.
 
 #[cfg(feature = "redis-tls")]
 use std::fs;
@@ -27,16 +27,16 @@ impl Place {
         Some(Place { server: server.ok()?, tls: tls.cloned() })
     }
 
-    /// Takes no longer than that.
+    /// Gives up after `limit`.
     pub(super) fn connect(&self, limit: Duration) -> RedisResult<Connection> {
         self.client()?.get_connection_with_timeout(limit)
     }
 
-    /// With what is in the files now.
+    /// A client with the current files.
     #[cfg(feature = "redis-tls")]
     fn client(&self) -> RedisResult<redis::Client> {
         let Some(tls) = &self.tls else { return redis::Client::open(self.server.clone()) };
-        // The driver overlooks a list of revoked certificates, and its errors name no file.
+        // The driver overlooks revocation lists, and its errors name no file.
         crate::leased::tls::config(tls).map_err(std::io::Error::other)?;
         let own = tls.own.as_ref().map(|own| {
             let (client_cert, client_key) = (fs::read(&own.cert)?, fs::read(&own.key)?);

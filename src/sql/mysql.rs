@@ -35,6 +35,7 @@ const TOO_LATE: u16 = 1969;
 
 pub(crate) struct MySql {
     options: Opts,
+    #[cfg(feature = "mysql-tls")]
     tls: Option<Tls>,
     connection: Option<Conn>,
     /// The prefix of a statement that waits at a gate.
@@ -77,8 +78,16 @@ impl MySql {
             .write_timeout(Some(limit));
         let (options, connection, attempts) = (options.into(), None, Attempts::default());
         let (is_in_step, at_gate, gates) = (false, "", SeenGates::default());
-        let tls = tls.cloned();
-        let mut mysql = MySql { options, tls, connection, at_gate, attempts, is_in_step, gates };
+        let mut mysql = MySql {
+            options,
+            #[cfg(feature = "mysql-tls")]
+            tls: tls.cloned(),
+            connection,
+            at_gate,
+            attempts,
+            is_in_step,
+            gates,
+        };
         first(is_given_up, || mysql.prepare().and_then(|()| check_writes(&mut mysql)))?;
         Ok(mysql)
     }
@@ -107,9 +116,16 @@ impl MySql {
         if self.connection.is_some() {
             return Ok(());
         }
-        let (options, tls) = (&self.options, &self.tls);
+        let options = &self.options;
+        #[cfg(feature = "mysql-tls")]
+        let tls = &self.tls;
         let (connection, is_mariadb) = self.attempts.connect(|| {
-            check_files(tls.as_ref())?;
+            // The driver overlooks revocation lists, and its errors name no file.
+            #[cfg(feature = "mysql-tls")]
+            if let Some(tls) = tls {
+                let checked = crate::leased::tls::config(tls);
+                checked.map_err(|why| StepError::new(Cause::Busy, why))?;
+            }
             let mut connection = Conn::new(options.clone()).map_err(|no| refused(&no).failure)?;
             let is_mariadb = set_up(&mut connection).map_err(|no| refused(&no).failure)?;
             Ok((connection, is_mariadb))
@@ -174,18 +190,6 @@ impl MySql {
     }
 }
 
-/// The driver overlooks a list of revoked certificates, and its errors name no file.
-#[cfg(feature = "mysql-tls")]
-fn check_files(tls: Option<&Tls>) -> Result<(), StepError> {
-    let checked = tls.map_or(Ok(()), |tls| crate::leased::tls::config(tls).map(drop));
-    checked.map_err(|why| StepError::new(Cause::Busy, why))
-}
-
-#[cfg(not(feature = "mysql-tls"))]
-fn check_files(_: Option<&Tls>) -> Result<(), StepError> {
-    Ok(())
-}
-
 /// The driver reads the files for each connection.
 fn by_tls(tls: &Tls) -> SslOpts {
     let options = SslOpts::default().with_root_cert_path(Some(tls.ca.clone()));
@@ -200,7 +204,8 @@ fn by_tls(tls: &Tls) -> SslOpts {
 /// for one that is silent for long.
 /// Gives whether it is MariaDB.
 fn set_up(connection: &mut Conn) -> Result<bool, Error> {
-    // The driver keeps what it has read before a handshake of TLS. Nobody who has put answers there knows this.
+    // The driver keeps bytes that it has read before the TLS handshake. An attacker who sent answers there cannot know
+    // this number.
     let unknown = Uuid::new_v4().to_string();
     let found: Option<mysql::Row> =
         connection.query_first(format!("SELECT version(), '{unknown}'"))?;

@@ -240,7 +240,7 @@ async fn connect(place: &Place, limit: Duration) -> Result<Client, NoAnswer> {
     Ok(client)
 }
 
-/// The driver knows no word for what is always done: certificates are verified, and the name in them.
+/// The driver accepts neither word. zklock always verifies certificates and their names.
 fn verified(address: &str) -> String {
     let known = |address: String, word| address.replace(word, "sslmode=require");
     ["sslmode=verify-full", "sslmode=verify-ca"].into_iter().fold(address.to_owned(), known)

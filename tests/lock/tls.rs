@@ -166,7 +166,11 @@ impl Scene {
         // A new server of Redis lets nobody in before a lease has passed.
         let lease = Duration::from_secs(if self.kind == Kind::Redis { 2 } else { 3_600 });
         let options = StoreOptions::new().session_timeout(lease).tls(tls);
-        options.connect(&self.address()).within(TIMEOUT).wait()
+        let address = match self.kind {
+            Kind::Postgres => self.address() + "?sslmode=verify-full",
+            Kind::MySql | Kind::Redis => self.address(),
+        };
+        options.connect(&address).within(TIMEOUT).wait()
     }
 
     /// Nothing is sent by that, but what TLS begins with.

@@ -72,7 +72,11 @@ pub struct Elsewhere {
 
 impl Elsewhere {
     pub fn connect(&self, options: StoreOptions) -> Pending<Store> {
-        self.tls.iter().cloned().fold(options, StoreOptions::tls).connect(&self.address)
+        let options = match &self.tls {
+            Some(tls) => options.tls(tls.clone()),
+            None => options,
+        };
+        options.connect(&self.address)
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) struct NoAnswer {
 }
 
 impl NoAnswer {
-    /// Because the connection is of no more use.
+    /// The connection cannot be used any more.
     pub(super) fn lost(why: impl Into<String>) -> NoAnswer {
         NoAnswer { failure: StepError::new(Cause::Busy, why), is_refusal: false }
     }

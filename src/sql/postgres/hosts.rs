@@ -11,11 +11,11 @@ use tokio_postgres::{AsyncMessage, Client, Config, Error, NoTls, Socket};
 use super::answer::{NoAnswer, within};
 use crate::tls::Tls;
 
-/// What the server tells. Requests are sent and answered while somebody waits for the next.
+/// The server's messages. Requests are sent and answered only while this is polled.
 type Messages = Pin<Box<dyn Stream<Item = Result<AsyncMessage, Error>> + Send>>;
 type Connected = (Client, Messages);
 
-/// Where the server is, and the way to it.
+/// The server's address, and how to connect to it.
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) config: Config,
@@ -51,7 +51,7 @@ impl Place {
         }
     }
 
-    /// With what is in the files now.
+    /// Connects with the current files.
     #[cfg(feature = "postgres-tls")]
     async fn connect_to(&self, address: &Config, limit: Duration) -> Result<Connected, NoAnswer> {
         let Some(tls) = &self.tls else { return connect(address, NoTls, limit).await };

@@ -60,6 +60,16 @@ fn a_holder_that_is_stuck_is_robbed_only_by_force() {
     assert!(finish(&order).1.contains("nobody holds it"));
 }
 
+/// Its holder is cut off. Its claim is gone at once, long before its session expires.
+fn expect_broken_by_force(bench: &Bench) {
+    bench.proxy.cut();
+    let hosts = bench.server.hosts();
+    let by_force = ["break", "--hosts", &hosts, "--yes", "--force", "--wait", "300ms"];
+    let broken = finish(&[&by_force[..], &[&bench.path]].concat());
+    assert_eq!(broken.0, Some(0), "{broken:?}");
+    assert!(bench.children().is_empty());
+}
+
 #[test]
 fn a_hold_that_was_downgraded_is_waited_for_and_broken_as_any_other() {
     let bench = Bench::shared();
@@ -70,28 +80,18 @@ fn a_hold_that_was_downgraded_is_waited_for_and_broken_as_any_other() {
     guard.downgrade(Access::Read).wait().unwrap();
     let ask = finish(&["ask", "--hosts", &hosts, "--wait", "300ms", &bench.path]);
     assert_eq!(ask.0, Some(1), "{ask:?}");
-    bench.proxy.cut();
-    let by_force = ["break", "--hosts", &hosts, "--yes", "--force", "--wait", "300ms"];
-    let broken = finish(&[&by_force[..], &[&bench.path]].concat());
-    assert_eq!(broken.0, Some(0), "{broken:?}");
-    bench.expect_empty();
+    expect_broken_by_force(&bench);
 }
 
 #[test]
 fn both_znodes_of_a_universal_claim_are_deleted_by_force() {
     let bench = Bench::shared();
-    let hosts = bench.server.hosts();
     let patient = options().session_timeout(LONGEST_SESSION);
     let client = patient.connect(&bench.proxy.hosts()).wait().unwrap();
     let lock = client.lock(&bench.path).interoperate(Interop::All);
     let _guard = lock.acquire().wait().unwrap();
     assert_eq!(bench.children().len(), 2);
-    bench.proxy.cut();
-    let by_force = ["break", "--hosts", &hosts, "--yes", "--force", "--wait", "300ms"];
-    let broken = finish(&[&by_force[..], &[&bench.path]].concat());
-    assert_eq!(broken.0, Some(0), "{broken:?}");
-    // Also before its session has expired.
-    assert!(bench.children().is_empty());
+    expect_broken_by_force(&bench);
 }
 
 #[test]
