@@ -5,7 +5,7 @@ use std::ptr;
 use std::time::{Duration, Instant};
 
 use super::convert::{self, AclVector};
-use super::handle::{Credentials, Requests, Sink, Terms, WatchOn};
+use super::handle::{Credentials, HandleState, Requests, Sink, Terms, WatchOn};
 use super::multi::{MultiMemory, RawOp, RawOpResult};
 use super::slots::Receiver;
 use super::window::{Call, Request};
@@ -224,11 +224,13 @@ impl Requests for Zhandle {
         let pointers = memory.as_c();
         self.submit(terms, receiver, Some(memory), bytes, move |zh, context| {
             let (count, ops, results) = pointers.into_c();
-            // SAFETY: `submit` keeps the handle open.
-            let state = unsafe { sys::zoo_state(zh) };
-            if state < 0 {
-                // Of a handle whose session is over, the C client would free paths that are ours.
-                return Code::INVALID_STATE.as_raw();
+            // If the session ends within the call, the C client frees paths that are ours. It does not end
+            // while the handle is connected: a new connection, whose server says so, comes first.
+            // SAFETY: `submit` keeps the handle open; the call only reads.
+            match HandleState(unsafe { sys::zoo_state(zh) }) {
+                HandleState::CONNECTED => {}
+                HandleState(..0) => return Code::INVALID_STATE.as_raw(),
+                _ => return Code::CONNECTION_LOSS.as_raw(),
             }
             // SAFETY: `submit` keeps the handle open; what the pointers lead to is owned by the
             // slot, which lives until the completion ran, the request is given up unsent, or the

@@ -119,6 +119,21 @@ pub(super) fn fail(token: usize, code: Code) {
     }
 }
 
+/// Answers a request that the C client had no memory to send, unless somebody did before. It may run the completion all the
+/// same, and write to the request's memory before: that stays.
+pub(super) fn fail_unsent(token: usize, code: Code) {
+    let mut shard = shard(token).lock();
+    let Some(slot) = shard.get_mut(&token).filter(|slot| slot.memory.is_some()) else {
+        drop(shard);
+        return fail(token, code);
+    };
+    let receiver = slot.receiver.take();
+    drop(shard);
+    if let Some(receiver) = receiver {
+        receiver.fail(code);
+    }
+}
+
 /// Answers a request that still waits to be sent, unless somebody did before.
 pub(super) fn fail_waiting(token: usize, code: Code) {
     let slot = {

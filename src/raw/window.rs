@@ -255,15 +255,18 @@ impl Window {
     ) -> bool {
         let code = match self.gate.with(|zh| call(zh, slots::context(token))) {
             Some(0) => return true,
-            // Its words for a handle that the program is closing at this moment.
-            Some(rc) if self.is_adopted && rc == Code::MARSHALLING_ERROR.as_raw() => {
-                Code::INVALID_STATE
-            }
-            Some(rc) => self.refusal(Code::from_raw(rc)),
+            Some(rc) => Code::from_raw(rc),
             None => Code::INVALID_STATE,
         };
-        // Not sent: its completion never runs, so the answer is ours to give.
-        slots::fail(token, code);
+        // Not sent, so the answer is ours to give.
+        match code {
+            Code::MARSHALLING_ERROR => {
+                // Its words for a handle that the program is closing at this moment.
+                let closing = self.is_adopted.then_some(Code::INVALID_STATE);
+                slots::fail_unsent(token, closing.unwrap_or(code));
+            }
+            code => slots::fail(token, self.refusal(code)),
+        }
         false
     }
 

@@ -1,8 +1,9 @@
 //! Several operations, all or none.
 
-use test_support::{alone, options, session_id, shared};
+use test_support::{Bench, TIMEOUT, alone, options, session_id, shared, states_until};
 use zklock::Code;
-use zklock::zookeeper::{CreateMode, Op, OpResult};
+use zklock::zookeeper::{CreateMode, Op, OpResult, SessionState};
+use zklock_testing::{Rule, wire};
 
 #[test]
 fn a_transaction_of_all_kinds_gives_a_result_for_each() {
@@ -118,4 +119,25 @@ fn in_a_chroot_a_transaction_tells_paths_as_they_were_given() {
     let results = inside.multi(&ops).wait().unwrap();
     let created = |path: &str| OpResult::Created(path.to_owned());
     assert_eq!(results, [created("/a"), created("/s-0000000001")]);
+}
+
+/// The C client frees memory that is not its own if the session ends while it takes a transaction. So it gets none
+/// while it is connecting: this is how the end comes.
+#[test]
+fn a_transaction_is_only_sent_while_the_client_is_connected() {
+    let bench = Bench::untouched();
+    let client = options().connect(&bench.proxy.hosts()).wait().unwrap();
+    let mut states = client.states();
+    let handshake = bench.proxy.hold(Rule::reply(wire::Op::Connect));
+    bench.proxy.reset_all();
+    states_until(&mut states, SessionState::Suspended);
+    handshake.wait_reached(TIMEOUT).unwrap();
+    let read = client.get("/");
+    let created = Op::create("/a", "", CreateMode::Persistent);
+    let error = client.multi(&[created]).wait().unwrap_err();
+    assert_eq!(error.code(), Code::CONNECTION_LOSS);
+    handshake.release();
+    // What was sent while it was connecting is answered with the handshake, not by its failure.
+    read.wait().unwrap();
+    assert!(client.exists("/a").wait().unwrap().is_none());
 }

@@ -146,13 +146,13 @@ impl Client {
         let mut requests = self.requests.lock().expect("no panic in a model");
         requests.count += 1;
         let is_refused = self.refuses_the_second && requests.count == 2;
-        let rc = if requests.closing || is_refused {
-            MARSHALLING_ERROR
-        } else {
+        // Short of memory it still completes a multi.
+        let completes = !is_refused || matches!(completion, Completion::Multi(..));
+        if completes && !requests.closing {
             requests.queued.push_back(Request { completion, context: context.addr() });
             self.changed.notify_all();
-            0
-        };
+        }
+        let rc = if requests.closing || is_refused { MARSHALLING_ERROR } else { 0 };
         drop(requests);
         self.place.read();
         rc

@@ -6,7 +6,7 @@ use std::time::Instant;
 use loom::sync::Notify;
 use loom::thread;
 
-use super::c_client::{ANSWERS_WHAT_IS_LEFT, REFUSED};
+use super::c_client::{ANSWERS_WHAT_IS_LEFT, REFUSED, REFUSES_THE_SECOND};
 use super::{
     Answers, DELETE, LOSES_WHAT_IS_LEFT, Seen, Sink, nothing_is_left, open, sending_again, terms,
 };
@@ -130,6 +130,24 @@ fn what_the_c_client_writes_to_outlives_the_deadline_and_goes_with_the_close() {
         nothing_is_left(&handle);
     });
     all.are(&[Code::OK, Code::OPERATION_TIMEOUT, Code::CLOSING]);
+}
+
+#[test]
+fn what_the_c_client_writes_to_outlives_a_refusal_for_want_of_memory() {
+    let seen = Seen::default();
+    let all = seen.clone();
+    every_interleaving(move || {
+        let handle = open(REFUSES_THE_SECOND);
+        let (first, second) = (Answers::default(), Answers::default());
+        handle.sync(terms(None), "/", first.sink());
+        handle.multi(terms(None), &[DELETE], second.sink());
+        handle.close();
+        first.the_one();
+        seen.add(second.the_one());
+        nothing_is_left(&handle);
+    });
+    // Its completion may be quicker.
+    all.are(&[Code::OK, Code::MARSHALLING_ERROR, Code::INVALID_STATE, Code::CLOSING]);
 }
 
 /// There is room for one on its way: the other waits, unless the first is through.
