@@ -66,8 +66,8 @@ impl fmt::Display for Process {
     }
 }
 
-/// All processes below that one, nearest first.
-pub fn below(root: Pid) -> Vec<Process> {
+/// All processes below that one, nearest first, without some of its children and what is below those.
+pub fn below(root: Pid, but: &[Pid]) -> Vec<Process> {
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pid = |entry: fs::DirEntry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?);
@@ -77,6 +77,7 @@ pub fn below(root: Pid) -> Vec<Process> {
         children.entry(process.parent).or_default().push(process);
     }
     let mut found = children.remove(&root.as_raw_nonzero().get()).unwrap_or_default();
+    found.retain(|child| !but.contains(&child.pid));
     let mut at = 0;
     while at < found.len() {
         let pid = found[at].pid.as_raw_nonzero().get();
@@ -88,8 +89,8 @@ pub fn below(root: Pid) -> Vec<Process> {
 
 /// Kills the children of this process, and theirs, from the top: one that was killed starts no other. In a subreaper that
 /// takes a fraction of the time of [`below`], in which a program may start others and end.
-pub fn kill_children() {
-    for child in children(getpid()) {
+pub fn kill_children(but: &[Pid]) {
+    for child in children(getpid()).into_iter().filter(|child| !but.contains(child)) {
         // Only this process reaps them, and does so later: the number is still theirs.
         let _ = kill_process(child, Signal::KILL);
         let mut left = children(child);
@@ -102,8 +103,8 @@ pub fn kill_children() {
     }
 }
 
-/// What the threads of that process have started.
-fn children(parent: Pid) -> Vec<Pid> {
+/// What the threads of that process have started. Empty also where the kernel does not say.
+pub fn children(parent: Pid) -> Vec<Pid> {
     let mut found = Vec::new();
     let threads = fs::read_dir(format!("/proc/{}/task", parent.as_raw_nonzero()));
     for thread in threads.into_iter().flatten().flatten() {
@@ -197,7 +198,7 @@ mod tests {
         let mut said = String::new();
         let out = child.stdout.take().unwrap();
         std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut said).unwrap();
-        let found = below(rustix::process::getpid());
+        let found = below(rustix::process::getpid(), &[]);
         let of_test =
             [Pid::from_child(&child), Pid::from_raw(said.trim().parse().unwrap()).unwrap()];
         for pid in of_test {

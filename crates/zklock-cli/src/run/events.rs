@@ -15,6 +15,8 @@ pub enum Event {
     NoSupervisor,
     /// Work on another thread has ended.
     Done,
+    /// That work goes on.
+    Tick,
     /// The lock may be lost.
     Lost,
     /// Somebody has asked for the lock that is held by this token.
@@ -23,6 +25,8 @@ pub enum Event {
         reason: String,
     },
 }
+
+const TICK: Duration = Duration::from_secs(1);
 
 pub struct Events {
     sender: Sender<Event>,
@@ -86,9 +90,9 @@ impl Events {
             if let Ok(result) = take.try_recv() {
                 return Ok(result);
             }
-            match self.receiver.recv() {
-                Ok(Event::Done) | Err(_) => {}
-                Ok(event) => other(event)?,
+            match self.receiver.recv_timeout(TICK) {
+                Ok(Event::Done) => {}
+                event => other(event.unwrap_or(Event::Tick))?,
             }
         }
     }

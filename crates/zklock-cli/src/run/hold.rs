@@ -112,6 +112,7 @@ impl Hold<'_> {
             if let Some(outcome) = self.renew() {
                 return outcome;
             }
+            self.supervised.look_after_others();
             if self.state.stop_at.is_some_and(|at| boot_clock::now() >= at) {
                 self.stop();
             }
@@ -190,7 +191,7 @@ impl Hold<'_> {
                 }
                 self.supervised.order(&Order::End);
             }
-            Event::Lost | Event::Done => {}
+            Event::Lost | Event::Done | Event::Tick => {}
         }
         None
     }

@@ -17,7 +17,9 @@ mod supervised;
 mod token_file;
 mod waiting;
 
+use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -98,8 +100,22 @@ fn begin(options: RunOptions) -> Result<Status, Failure> {
             }
             Ok(Status::Exited(run.options.conflict_exit_code))
         }
+        Err(Stop::Anew) => {
+            // Its control group goes with it.
+            drop(run);
+            Err(Failure::new(format!("begin anew: {}", begin_anew())))
+        }
         Err(Stop::Failure(failure)) => Err(failure),
     }
+}
+
+/// Executes this program again, as it was begun: a supervisor is started before there are other threads and descriptors.
+/// Signals that come meanwhile act on the new one.
+fn begin_anew() -> std::io::Error {
+    std::thread::sleep(AFTER_CRASH);
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().unwrap_or_default();
+    Command::new("/proc/self/exe").arg0(name).args(arguments).exec()
 }
 
 struct Run {
@@ -175,7 +191,7 @@ impl Run {
             let outcome = hold.run(session);
             let (loss, fate, is_started) = (hold.loss(), hold.fate(), hold.is_started());
             let State { asked_to_end, is_taken_over, .. } = hold.state;
-            let is_done = !self.options.restart || asked_to_end.is_some() || is_taken_over;
+            let is_done = !self.options.restart || asked_to_end.is_some();
             let mark_of = |outcome: &str| {
                 if is_started { outcome.to_owned() } else { NOT_STARTED.to_owned() }
             };
@@ -200,7 +216,10 @@ impl Run {
                 }
                 Outcome::Orphaned => {
                     self.finish(guard, marked, &mark_of("killed"));
-                    return Ok(Status::Exited(FAILED));
+                    if is_done {
+                        return Ok(Status::Exited(FAILED));
+                    }
+                    return Err(Stop::Anew);
                 }
                 Outcome::Lost => {
                     if let Some(marked) = marked {
@@ -208,15 +227,13 @@ impl Run {
                         let _ = marked.end(&guard, &mark_of("lost"));
                     }
                     self.tell(format_args!("lost: {loss}; {fate}"));
-                    if is_taken_over && self.options.restart {
-                        self.tell(format_args!(
-                            "not started again: the supervisor is gone, or did not answer and was killed"
-                        ));
-                    }
                     // If it is held yet, it can go; if not, that was said.
                     let _ = guard.release().wait();
                     if is_done {
                         return Ok(Status::Exited(LOST));
+                    }
+                    if is_taken_over {
+                        return Err(Stop::Anew);
                     }
                 }
             }
@@ -265,14 +282,15 @@ impl Run {
                     options = options.tokens_above(token);
                 }
                 let limit = limit.unwrap_or(self.options.servers.connect_timeout);
+                // As long as it takes: a service may be started before its servers.
+                let limit = (!self.options.restart).then_some(limit);
                 let connecting = place.connect(options);
-                let connect = move || in_time(connecting, Some(limit));
+                let connect = move || in_time(connecting, limit);
                 return Ok(self.meanwhile(connect)??);
             }
         };
         let (options, hosts) = (settings.options(timeout), settings.hosts.clone());
         if self.options.restart {
-            // As long as it takes: a service may be started before its servers.
             let client = options.connect_lazily(&hosts)?;
             let connected = client.clone();
             self.meanwhile(move || connected.connected().wait())??;
@@ -398,7 +416,14 @@ impl Run {
             }
             Event::NoSupervisor => {
                 self.supervised.take_over(|_| {});
+                if self.options.restart {
+                    return Err(Stop::Anew);
+                }
                 Err(Failure::new("the supervisor was killed").into())
+            }
+            Event::Tick => {
+                self.supervised.look_after_others();
+                Ok(())
             }
             _ => Ok(()),
         }

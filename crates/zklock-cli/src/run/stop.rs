@@ -11,6 +11,8 @@ pub enum Stop {
     Signal(i32),
     /// Somebody else has the lock.
     Conflict(String),
+    /// There is no supervisor for the next command.
+    Anew,
     Failure(Failure),
 }
 

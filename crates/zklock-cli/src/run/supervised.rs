@@ -1,5 +1,6 @@
 //! The command as `zklock run` has it: by way of a supervisor, and without one where that has died.
 
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -20,13 +21,18 @@ use rustix::termios::{tcgetpgrp, tcsetpgrp};
 
 use super::events::Event;
 use crate::cgroup::Cgroup;
-use crate::processes::{self, Change};
+use crate::processes::{self, Change, Process};
 use crate::supervise::orders::{Order, Report, Start};
 use crate::supervise::wire;
 
 pub struct Supervised {
     socket: Arc<OwnedFd>,
     supervisor: Pid,
+    /// It has ended, and its number may be another's.
+    is_reaped: Cell<bool>,
+    /// Children that are none of the command's: those of a shell that has become this program, and what falls to the
+    /// first process of a container.
+    others: RefCell<Vec<Pid>>,
     cgroup: Option<Cgroup>,
     /// The command is in the process group of this process.
     pub shares_group: bool,
@@ -87,7 +93,16 @@ impl Supervised {
         };
         thread::Builder::new().name("reports".to_owned()).spawn(listen)?;
         let shares_group = group.is_some();
-        Ok(Supervised { socket, supervisor: Pid::from_child(&child), cgroup, shares_group })
+        let supervised = Supervised {
+            socket,
+            supervisor: Pid::from_child(&child),
+            is_reaped: Cell::default(),
+            others: RefCell::default(),
+            cgroup,
+            shares_group,
+        };
+        supervised.look_after_others();
+        Ok(supervised)
     }
 
     /// Has the command started, with the standard input of this process. A supervisor that does not hear of it is killed:
@@ -98,7 +113,7 @@ impl Supervised {
     pub fn run(&self, start: Start) -> io::Result<()> {
         wire::send(&*self.socket, &Order::Start(start).write(), Some(stdin().as_fd())).inspect_err(
             |_| {
-                let _ = kill_process(self.supervisor, Signal::KILL);
+                self.kill_supervisor();
             },
         )
     }
@@ -112,25 +127,20 @@ impl Supervised {
     /// nothing of that is left; `stuck` gets what can't be killed.
     pub fn take_over(&self, mut stuck: impl FnMut(&str)) {
         const SAY_AFTER: u32 = 200;
-        let _ = kill_process(self.supervisor, Signal::KILL);
+        self.kill_supervisor();
         for round in 0u32.. {
             if let Some(cgroup) = &self.cgroup {
                 cgroup.kill();
             }
             for _ in 0..AT_ONCE {
-                loop {
-                    match processes::next_change() {
-                        Change::Child(..) => {}
-                        Change::Nothing => break,
-                        Change::NoChildren => match &self.cgroup {
-                            Some(cgroup) if !cgroup.is_empty() => break,
-                            _ => return,
-                        },
-                    }
+                let is_childless = matches!(self.reap(), Change::NoChildren);
+                let is_left = self.cgroup.as_ref().is_some_and(|cgroup| !cgroup.is_empty());
+                if !is_left && (is_childless || self.are_all_others()) {
+                    return;
                 }
-                processes::kill_children();
+                processes::kill_children(&self.others.borrow());
             }
-            let left: Vec<_> = processes::below(getpid());
+            let left: Vec<_> = processes::below(getpid(), &self.others.borrow());
             for process in left.iter().filter(|process| !process.is_over()) {
                 let _ = process.signal(Signal::KILL);
             }
@@ -138,6 +148,45 @@ impl Supervised {
                 stuck(&processes::list(&left));
             }
             thread::sleep(ROUND);
+        }
+    }
+
+    /// Reaps what has ended, and notes which children are none of the command's.
+    pub fn look_after_others(&self) {
+        self.reap();
+        let mut children = processes::children(getpid());
+        children.retain(|child| *child != self.supervisor);
+        // What came of the command falls to this process at the moment at which the supervisor ends.
+        if Process::read(self.supervisor).is_some_and(|supervisor| !supervisor.is_over()) {
+            self.others.replace(children);
+        }
+    }
+
+    /// Reaps all that has ended.
+    fn reap(&self) -> Change {
+        loop {
+            match processes::next_change() {
+                Change::Child(child, status) if status.exited() || status.signaled() => {
+                    // A process of the command may get its number.
+                    self.others.borrow_mut().retain(|other| *other != child);
+                    self.is_reaped.set(self.is_reaped.get() || child == self.supervisor);
+                }
+                Change::Child(..) => {}
+                last => return last,
+            }
+        }
+    }
+
+    /// Whether there are other children, and nothing came of them that is the command's.
+    fn are_all_others(&self) -> bool {
+        let others = self.others.borrow();
+        // Whoever has noted some can see them all: only this process reaps them, and new ones come to the end of the list.
+        !others.is_empty() && processes::children(getpid()).iter().all(|it| others.contains(it))
+    }
+
+    fn kill_supervisor(&self) {
+        if !self.is_reaped.get() {
+            let _ = kill_process(self.supervisor, Signal::KILL);
         }
     }
 }

@@ -337,7 +337,7 @@ impl Supervisor {
             if self.collect() {
                 break;
             }
-            processes::kill_children();
+            processes::kill_children(&[]);
         }
         let left = self.left();
         for process in &left {
@@ -415,7 +415,7 @@ impl Supervisor {
 
     /// What lives below this process, or has left that for another in the control group.
     fn left(&self) -> Vec<Process> {
-        let mut left = processes::below(getpid());
+        let mut left = processes::below(getpid(), &[]);
         for pid in self.cgroup.iter().flat_map(Cgroup::processes) {
             if !left.iter().any(|process| process.pid == pid) {
                 left.extend(Process::read(pid));

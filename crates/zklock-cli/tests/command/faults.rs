@@ -1,13 +1,14 @@
 //! Whatever becomes of zklock, its servers or the link to them: the first command is gone before the second starts.
 
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use rustix::process::{Signal, getpid, kill_process, set_child_subreaper};
+use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper, test_kill_process};
 use test_support::{Bench, Running, shared};
 use zklock_testing::{Scratch, eventually};
 
-use super::program::{finish, has_namespaces, start, unhindered, zklock};
-use super::scene::{Scene, rounds};
+use super::program::{as_shells, finish, has_namespaces, start, unhindered, zklock};
+use super::scene::{Scene, children, rounds};
 
 /// The lock was lost, and the command was ended.
 const LOST: Option<i32> = Some(124);
@@ -314,7 +315,7 @@ fn where_proc_shows_other_processes_nothing_is_started() {
 }
 
 /// Neither gone nor a zombie.
-fn is_running(pid: rustix::process::Pid) -> bool {
+fn is_running(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
@@ -329,18 +330,80 @@ fn zklock_does_what_a_frozen_supervisor_does_not_do() {
 }
 
 #[test]
-fn a_lock_that_is_lost_with_the_supervisor_is_not_taken_again_without_one() {
-    let restart = |args: &[&str]| {
-        let (run, rest) = args.split_first().unwrap();
-        start(&[&[*run, "--restart"], rest].concat())
-    };
-    let scene = Scene::begin_by("$LINES", restart);
+fn with_restart_a_lock_that_is_lost_with_the_supervisor_is_taken_again_with_another() {
+    let scene = Scene::begin_by("$LINES", restarting);
     let second = scene.second();
     scene.first.freeze();
     kill_process(scene.supervisor(), Signal::KILL).unwrap();
     eventually("the second runs", || scene.count("second") > 0);
     scene.first.thaw();
-    assert_eq!(scene.expect_handover(second), LOST);
+    eventually("the first waits again", || scene.bench.children().len() == 2);
+    let so_far = scene.count("first");
+    second.signal(Signal::TERM);
+    second.end();
+    eventually("the first writes again", || scene.count("first") > so_far);
+    let text = scene.text();
+    let mut who: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    who.dedup();
+    assert_eq!(who, ["first", "second", "first"], "{text}");
+    scene.first.signal(Signal::TERM);
+    let Scene { first, .. } = scene;
+    assert_eq!(as_shells(first.end()), Some(128 + Signal::TERM.as_raw()));
+}
+
+#[test]
+fn with_restart_a_supervisor_that_is_killed_costs_a_restart_and_no_more() {
+    let scene = Scene::begin_by("$LINES", restarting);
+    let writers = scene.writers();
+    kill_process(scene.supervisor(), Signal::KILL).unwrap();
+    eventually("another command writes", || scene.writers().len() > writers.len());
+    assert!(!writers.into_iter().any(is_running));
+    scene.first.signal(Signal::TERM);
+    let Scene { first, .. } = scene;
+    assert_eq!(as_shells(first.end()), Some(128 + Signal::TERM.as_raw()));
+}
+
+fn restarting(args: &[&str]) -> Running {
+    let (run, rest) = args.split_first().unwrap();
+    start(&[&[*run, "--restart"], rest].concat())
+}
+
+/// They are those of a shell that became `zklock run`, and an orphan of one of them.
+#[test]
+fn children_that_zklock_did_not_start_are_reaped_and_left_alone() {
+    const SHELL: &str = r#"
+        sleep 600 & echo $!
+        sleep 600 & last=$!; echo $last
+        sleep 600 & first=$!; echo $first
+        (while kill -0 $first; do sleep 0.01; done; sleep 600 & echo $!) 2>/dev/null & echo $!
+        exec "$@""#;
+    let bench = Bench::with_directory();
+    let hosts = bench.server.hosts();
+    let args = ["run", "--hosts", &hosts, "--session-timeout", "30s", &bench.path, "sleep", "600"];
+    let run = zklock(&args);
+    let mut shell = unhindered("sh");
+    shell.args(["-c", SHELL, "sh"]).arg(run.get_program()).args(run.get_args());
+    let mut shell = Running(shell.stdout(Stdio::piped()).spawn().unwrap());
+    let mut said = BufReader::new(shell.0.stdout.take().unwrap()).lines();
+    let mut pid = || Pid::from_raw(said.next().unwrap().unwrap().parse().unwrap()).unwrap();
+    let [child, last, first, parent] = [(); 4].map(|()| pid());
+    eventually("the lock is acquired", || bench.children().len() == 1);
+    let is_reaped = |pid: Pid| test_kill_process(pid).is_err();
+    kill_process(first, Signal::KILL).unwrap();
+    let orphan = pid();
+    eventually("its parent is reaped", || is_reaped(parent));
+    kill_process(last, Signal::KILL).unwrap();
+    eventually("the last is reaped", || is_reaped(last));
+    let others = [child, orphan];
+    let children = children(shell.0.id());
+    let supervisor = children.iter().find(|child| !others.contains(child));
+    assert_eq!(children.len(), 3);
+    kill_process(*supervisor.unwrap(), Signal::KILL).unwrap();
+    assert_eq!(shell.end().code(), Some(125));
+    for other in others {
+        assert!(is_running(other));
+        kill_process(other, Signal::KILL).unwrap();
+    }
 }
 
 #[test]

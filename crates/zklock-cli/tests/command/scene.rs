@@ -149,8 +149,14 @@ impl Scene {
 }
 
 pub fn only_child(id: u32) -> Pid {
+    let [child] = children(id)[..] else { panic!("{:?}", children(id)) };
+    child
+}
+
+pub fn children(id: u32) -> Vec<Pid> {
     let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).expect("Linux");
-    Pid::from_raw(children.trim().parse().expect("one child")).expect("a process")
+    let pids = children.split_whitespace();
+    pids.map(|pid| Pid::from_raw(pid.parse().expect("a number")).expect("a process")).collect()
 }
 
 /// A script that appends lines without an end: who, which process, and the time since the machine was booted.

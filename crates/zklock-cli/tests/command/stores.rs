@@ -84,6 +84,21 @@ fn a_command_is_ended_before_the_lock_of_a_file_that_is_locked_can_be_anothers()
 }
 
 #[test]
+fn a_service_may_be_started_before_its_store() {
+    let (directory, address) = file();
+    let run = |more: &[&str]| {
+        let store = ["run", "--store", &address, "--connect-timeout", "300ms"];
+        start(&[&store, more, &["/jobs/a", "--", "sh", "-c", "exit 3"]].concat())
+    };
+    let program = rusqlite::Connection::open(directory.path().join("locks.db")).unwrap();
+    program.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let service = run(&["--restart"]);
+    assert_eq!(run(&[]).end().code(), Some(125));
+    program.execute_batch("ROLLBACK").unwrap();
+    assert_eq!(service.end().code(), Some(3));
+}
+
+#[test]
 fn tokens_go_on_above_the_one_that_is_given() {
     let (_directory, address) = file();
     let run = |more: &[&str]| {
