@@ -7,7 +7,7 @@ use test_support::{Bench, TIMEOUT, acquire_in_background, eventually, session_id
 use zklock::Strategy;
 use zklock::zookeeper::SessionState;
 use zklock_testing::wire::{Op, Ops};
-use zklock_testing::{Action, Rule};
+use zklock_testing::{Action, InstalledRule, Rule};
 
 use crate::seeds::c_lock_test::Neighbour;
 use crate::seeds::curator_locks::Simple;
@@ -17,8 +17,8 @@ use crate::seeds::peers::Forgetful;
 use crate::seeds::textbook::{Reentrant, UniqueName};
 
 /// The server makes the next znode on the way, but its maker never hears of it.
-fn lose_the_reply_to_a_create(bench: &Bench) {
-    bench.proxy.on(Rule::reply(Ops::creates()).path_prefix(&bench.path).once(), Action::Drop);
+fn lose_the_reply_to_a_create(bench: &Bench) -> InstalledRule {
+    bench.proxy.on(Rule::reply(Ops::creates()).path_prefix(&bench.path).once(), Action::Drop)
 }
 
 #[test]
@@ -35,9 +35,10 @@ fn a_create_whose_reply_was_lost_is_not_called_a_refusal() {
 
     bench.path.push('2');
     bench.proxy.clear_rules();
-    lose_the_reply_to_a_create(&bench);
+    let lost = lose_the_reply_to_a_create(&bench);
     let lock = bench.lock(&client).strategy(Strategy::Watch);
     let guard = lock.try_acquire().wait().unwrap().expect("it was free, and is ours");
+    assert_eq!(lost.hits(), 1);
     assert_eq!(bench.owner(&bench.path), Some(session_id(&client)));
     guard.release().wait().unwrap();
     assert!(!bench.exists(&bench.path));
@@ -55,8 +56,9 @@ fn a_child_whose_reply_was_lost_blocks_nobody() {
     assert!(!Children::new(&other).lock_blockless(&bench.path).unwrap());
 
     bench.next();
-    lose_the_reply_to_a_create(&bench);
+    let lost = lose_the_reply_to_a_create(&bench);
     let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
+    assert_eq!(lost.hits(), 1);
     assert_eq!(bench.children().len(), 1);
     guard.release().wait().unwrap();
     bench.expect_free();
@@ -97,8 +99,9 @@ fn a_retried_create_does_not_wait_for_its_own_first_child() {
     assert_eq!(bench.watched_by(session_id(&client)), [first], "it waited for itself");
 
     bench.next();
-    lose_the_reply_to_a_create(&bench);
+    let lost = lose_the_reply_to_a_create(&bench);
     let guard = bench.lock(&client).acquire().within(TIMEOUT).wait().unwrap();
+    assert_eq!(lost.hits(), 1);
     assert_eq!(bench.children().len(), 1);
     guard.release().wait().unwrap();
     bench.expect_empty();
@@ -125,9 +128,10 @@ fn a_retried_create_in_c_does_not_wait_for_its_own_first_child() {
     });
 
     bench.next();
-    lose_the_reply_to_a_create(&bench);
+    let lost = lose_the_reply_to_a_create(&bench);
     let lock = bench.lock(&client);
     lock.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    assert_eq!(lost.hits(), 1);
     bench.expect_empty();
 }
 

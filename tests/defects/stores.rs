@@ -108,6 +108,7 @@ fn a_set_whose_reply_was_lost_is_not_called_a_refusal() {
     store.lock(PATH).acquire().wait().unwrap().release().wait().unwrap();
     link.lose(Lost::Reply, 0);
     let guard = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
+    assert!(link.has_lost());
     assert!(other.lock(PATH).try_acquire().wait().unwrap().is_none());
     guard.release().wait().unwrap();
     other.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
@@ -161,14 +162,17 @@ fn a_commit_whose_answer_was_lost_is_not_called_a_failure() {
     let (store, other) =
         (connect(&server.url_at(link.address), LONG), connect(&server.url(), LONG));
     store.lock(PATH).acquire().wait().unwrap().release().wait().unwrap();
-    // One of them is the commit's.
-    for frame in 0..8 {
-        link.lose(Lost::Reply, frame);
+    // One of them is the commit's. The last is beyond those of an acquire.
+    let mut are_lost = [false; 8];
+    for (frame, is_lost) in are_lost.iter_mut().enumerate() {
+        link.lose(Lost::Reply, frame as u32);
         let guard = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
+        *is_lost = link.has_lost();
         assert!(other.lock(PATH).try_acquire().wait().unwrap().is_none(), "{frame}");
         guard.release().wait().unwrap();
         other.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
     }
+    assert!(are_lost[0] && !are_lost[7], "{are_lost:?}");
 }
 
 #[test]

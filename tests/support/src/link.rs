@@ -77,6 +77,11 @@ impl Link {
     pub fn lose(&self, what: Lost, after: u32) {
         *self.next.lock() = Some((what, after));
     }
+
+    /// Whether what was to be lost is.
+    pub fn has_lost(&self) -> bool {
+        self.next.lock().is_none()
+    }
 }
 
 fn pass(mut from: TcpStream, mut to: TcpStream, what: Lost, plan: &Mutex<Option<(Lost, u32)>>) {

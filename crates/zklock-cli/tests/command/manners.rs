@@ -116,19 +116,29 @@ fn a_conflict_has_a_status_of_its_own_and_names_who_has_the_lock() {
 
 #[test]
 fn what_a_command_leaves_behind_is_ended_before_the_release() {
-    let bench = Bench::shared();
-    let scratch = Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap();
-    let file = scratch.path().join("pid");
-    // Not before that is the program that it is to be.
-    let script = format!(
-        "(setsid sleep 600 & until grep -q sleep /proc/$!/comm; do :; done; echo $! >{}); exit 5",
-        file.display()
-    );
-    let (code, _, err) = run(&sh(&bench.path, &script));
-    assert_eq!(code, Some(5));
-    let pid = fs::read_to_string(&file).unwrap();
-    assert!(!fs::exists(format!("/proc/{}/cwd", pid.trim())).unwrap(), "it lives: {err}");
-    assert!(err.contains("left behind") && err.contains("sleep"), "{err}");
+    const LEFT: &str = r#"
+        setsid sh -c 'trap "" TERM; echo $$ >pid; while :; do sleep 0.01; done' &
+        until [ -s pid ] && [ -e next ]; do sleep 0.01; done
+        exit 5"#;
+    const NEXT: &str =
+        "read pid <pid; if [ -e /proc/$pid/cwd ]; then echo alive; else echo gone; fi";
+    let bench = Bench::with_directory();
+    let (hosts, scratch) =
+        (bench.server.hosts(), Scratch::new(&std::env::temp_dir(), "zklock-run-").unwrap());
+    let start = |script: &str| {
+        let run = ["run", "--hosts", &hosts, "--grace", "300ms", &bench.path, "-c", script];
+        zklock(&run).current_dir(scratch.path()).spawn().unwrap()
+    };
+    let first = start(LEFT);
+    eventually("it runs", || scratch.path().join("pid").exists());
+    let next = start(NEXT);
+    eventually("the next waits", || bench.children().len() == 2);
+    fs::write(scratch.path().join("next"), "").unwrap();
+    let first = first.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&first.stderr);
+    assert_eq!(first.status.code(), Some(5), "{err}");
+    assert!(err.contains("left behind") && err.contains("(sh"), "{err}");
+    assert_eq!(next.wait_with_output().unwrap().stdout, b"gone\n");
     bench.expect_empty();
 }
 
@@ -252,7 +262,7 @@ fn a_service_is_started_again_after_a_loss_and_not_after_its_own_end() {
     // The third start, and each later one, ends by itself.
     let script =
         format!("echo $ZKLOCK_TOKEN >>{name}; [ $(wc -l <{name}) -ge 3 ] && exit 9; sleep 600");
-    let timeout = ["--session-timeout", "3s", "--restart", &bench.path, "--", "sh", "-c", &script];
+    let timeout = ["--session-timeout", "5s", "--restart", &bench.path, "--", "sh", "-c", &script];
     let service = start(&[&["run", "--hosts", &hosts][..], &timeout].concat());
     let starts = || fs::read_to_string(&file).unwrap_or_default().lines().count();
     for so_far in 1..3 {
@@ -453,7 +463,7 @@ fn a_service_that_was_asked_to_end_before_a_loss_is_not_started_again() {
     let script = format!(
         "trap 'echo asked >>{file}' TERM; echo started >>{file}; while :; do sleep 0.1; done"
     );
-    let timeout = ["--session-timeout", "3s", "--restart", &bench.path, "-c", &script];
+    let timeout = ["--session-timeout", "5s", "--restart", &bench.path, "-c", &script];
     let run = start(&[&["run", "--hosts", &hosts][..], &timeout].concat());
     eventually("it is started", || service.log().contains("started"));
     run.signal(rustix::process::Signal::TERM);

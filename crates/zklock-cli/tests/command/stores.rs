@@ -57,27 +57,30 @@ fn while_one_runs_another_does_not_and_after_it_was_killed_the_next_does() {
 fn a_command_is_ended_before_the_lock_of_a_file_that_is_locked_can_be_anothers() {
     let (directory, address) = file();
     let begun = directory.path().join("begun");
-    let script = format!("touch {}; exec sleep 600", begun.display());
-    let args = [
-        "run",
-        "--store",
-        &address,
-        "--session-timeout",
-        "2s",
-        "/jobs/a",
-        "--",
-        "sh",
-        "-c",
-        &script,
-    ];
-    let run = start(&args);
-    eventually("it runs", || begun.exists());
+    let script = format!("echo $$ >{}; exec sleep 600", begun.display());
+    let session = ["run", "--store", &address, "--session-timeout", "5s"];
+    let run = start(&[&session[..], &["/jobs/a", "-c", &script]].concat());
+    let pid = || std::fs::read_to_string(&begun).unwrap_or_default().trim().to_owned();
+    eventually("it runs", || !pid().is_empty());
+    let command = format!("/proc/{}/cwd", pid());
     let program = rusqlite::Connection::open(directory.path().join("locks.db")).unwrap();
     program.busy_timeout(TIMEOUT).unwrap();
     program.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let ended = run.end();
+    // From then on another may have it.
+    let ask = "SELECT expires, unixepoch('subsec') * 1000 FROM zklock_session";
+    let times = || program.query_row(ask, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let mut was_held = false;
+    eventually("the command is ended", || {
+        let (expires, now): (i64, f64) = times();
+        let is_alive = std::fs::exists(&command).unwrap();
+        let is_held = now < expires as f64;
+        was_held |= is_held && is_alive;
+        assert!(is_held || !is_alive, "at {now} it lives, and the lock is held until {expires}");
+        !is_alive
+    });
+    assert!(was_held);
     program.execute_batch("ROLLBACK").unwrap();
-    assert_eq!(ended.code(), Some(124), "lost");
+    assert_eq!(run.end().code(), Some(124), "lost");
     let options = StoreOptions::new().session_timeout(Duration::from_secs(2));
     let store = options.connect(&address).wait().unwrap();
     store.lock("/jobs/a").acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
