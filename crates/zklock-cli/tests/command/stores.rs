@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 use std::time::Duration;
 
+use rustix::time::{ClockId, clock_gettime};
 use test_support::{Bench, Running, TIMEOUT, eventually};
 use zklock::StoreOptions;
 
@@ -66,16 +67,19 @@ fn a_command_is_ended_before_the_lock_of_a_file_that_is_locked_can_be_anothers()
     let program = rusqlite::Connection::open(directory.path().join("locks.db")).unwrap();
     program.busy_timeout(TIMEOUT).unwrap();
     program.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    // From then on another may have it.
-    let ask = "SELECT expires, unixepoch('subsec') * 1000 FROM zklock_session";
-    let times = || program.query_row(ask, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    // From then on another may have it: nanoseconds since the machine was booted.
+    let expires = || {
+        let ask = "SELECT expires FROM zklock_session";
+        program.query_row(ask, [], |row| row.get::<_, i64>(0)).unwrap()
+    };
     let mut was_held = false;
     eventually("the command is ended", || {
-        let (expires, now): (i64, f64) = times();
+        let now = clock_gettime(ClockId::Boottime);
+        let now = now.tv_sec * 1_000_000_000 + now.tv_nsec;
         let is_alive = std::fs::exists(&command).unwrap();
-        let is_held = now < expires as f64;
+        let is_held = now < expires();
         was_held |= is_held && is_alive;
-        assert!(is_held || !is_alive, "at {now} it lives, and the lock is held until {expires}");
+        assert!(is_held || !is_alive, "it lives after the lock: {now} {}", expires());
         !is_alive
     });
     assert!(was_held);
