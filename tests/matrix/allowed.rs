@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::fault::{Fault, Strike};
 use crate::foreign::Interference;
-use crate::operation::{How, Operation, Then};
+use crate::operation::{Begins, How, Operation, Then};
 use crate::recipe::Recipe;
 use crate::step::{Kind, Side};
 
@@ -86,7 +86,11 @@ impl<'a> Allowed<'a> {
                     (step.kind, side),
                     (Kind::Delete, Side::Request) | (Kind::GetData, Side::Reply)
                 );
-                looked && interference.takes_the_claim()
+                // By the time that another acts on the reply, its claim may be looked for and deleted.
+                let is_lost = (step.kind, *side) == (Kind::Create, Side::Reply)
+                    && self.operation.how == How::GiveUp
+                    && self.operation.begins == Begins::WithTheDisturbance;
+                (looked || is_lost) && interference.takes_the_claim()
             }
             _ => false,
         })
