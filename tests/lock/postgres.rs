@@ -277,3 +277,39 @@ fn nobody_holds_beside_another_whatever_fails() {
     });
     servers::try_server("postgres", &server, &links, steps.into_iter().chain([full]));
 }
+
+/// The statement that is recommended in `docs/stores.md`.
+#[test]
+fn a_job_runs_once_per_period_and_a_late_holder_is_refused() {
+    const TABLE: &str = "CREATE TABLE job_run (job text PRIMARY KEY, began timestamptz NOT NULL, token bigint NOT NULL)";
+    let page = include_str!("../../docs/stores.md");
+    let (_, after) = page.split_once("```sql\nINSERT INTO job_run").unwrap();
+    let statement = &format!("INSERT INTO job_run{}", after.split_once("```").unwrap().0);
+    let server = Server::shared();
+    let (runtime, _program) = server.begin(TABLE);
+    drop(runtime);
+    let may_run = |token: i64| {
+        let (runtime, program) = server.begin("");
+        runtime.block_on(program.execute(statement, &[&"nightly", &token])).unwrap() == 1
+    };
+    let with_lock = |work: &dyn Fn(i64) -> bool| {
+        let store = zklock::connect(&server.address()).wait().unwrap();
+        let guard = store.lock("/jobs/nightly").acquire().within(TIMEOUT).wait().unwrap();
+        let (token, result) = (guard.fencing_token(), work(guard.fencing_token()));
+        guard.release().wait().unwrap();
+        (token, result)
+    };
+    let all_try = || {
+        std::thread::scope(|scope| {
+            let all = [(); 8].map(|()| scope.spawn(|| with_lock(&may_run).1));
+            all.into_iter().filter_map(|one| one.join().unwrap().then_some(())).count()
+        })
+    };
+    assert_eq!(all_try(), 1);
+    assert_eq!(all_try(), 0, "the period is not over");
+    server.ask("UPDATE job_run SET began = began - interval '21 hours'");
+    let (late, _) = with_lock(&|_| true);
+    assert!(with_lock(&may_run).1);
+    server.ask("UPDATE job_run SET began = began - interval '21 hours'");
+    assert!(!may_run(late), "another has run it since");
+}
