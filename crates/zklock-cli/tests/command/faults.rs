@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, getpid, kill_process, set_child_subreaper, te
 use test_support::{Bench, Running, shared};
 use zklock_testing::{Scratch, eventually};
 
-use super::program::{as_shells, finish, has_namespaces, start, unhindered, zklock};
+use super::program::{as_shells, finish, has_namespaces, is_running, start, unhindered, zklock};
 use super::scene::{Scene, children, rounds};
 
 /// The lock was lost, and the command was ended.
@@ -312,12 +312,6 @@ fn where_proc_shows_other_processes_nothing_is_started() {
         assert!(err.contains("/proc") && err.contains("--mount-proc"), "{err}");
     }
     assert_eq!(run(&["-rfp", "--mount-proc"]).stdout, b"ran\n");
-}
-
-/// Neither gone nor a zombie.
-fn is_running(pid: Pid) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
-    stat.is_ok_and(|stat| !stat.contains(") Z "))
 }
 
 #[test]

@@ -49,3 +49,9 @@ pub fn finish(args: &[&str]) -> (Option<i32>, String, String) {
 pub fn as_shells(status: ExitStatus) -> Option<i32> {
     status.code().or_else(|| Some(128 + status.signal()?))
 }
+
+/// Neither gone nor a zombie.
+pub fn is_running(pid: rustix::process::Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
