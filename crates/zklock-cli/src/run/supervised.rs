@@ -156,8 +156,9 @@ impl Supervised {
         self.reap();
         let mut children = processes::children(getpid());
         children.retain(|child| *child != self.supervisor);
-        // What came of the command falls to this process at the moment at which the supervisor ends.
-        if Process::read(self.supervisor).is_some_and(|supervisor| !supervisor.is_over()) {
+        // At the moment at which the supervisor ends, what came of the command falls to this process.
+        let supervisor = Process::read(self.supervisor);
+        if !self.is_reaped.get() && supervisor.is_some_and(|supervisor| !supervisor.is_over()) {
             self.others.replace(children);
         }
     }
