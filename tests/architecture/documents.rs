@@ -105,11 +105,17 @@ fn each_block_of_code_is_known_to_a_test() {
                         .find(|name| !is_target(name) && !is_program(name))
                         .map(|name| format!("no `make {name}`"))
                 }
+                "sql"
+                    if !text_of("tests/lock/postgres.rs")
+                        .contains(&format!("include_str!(\"../../{path}\")")) =>
+                {
+                    Some("tests/lock/postgres.rs does not execute it".to_owned())
+                }
                 "" if crate_docs.contains(&format!("include_str!(\"../{path}\")")) => {
                     Some("a block without a language is Rust to rustdoc: say `text`".to_owned())
                 }
-                "rust" | "" | "c" | "crontab" | "go" | "ini" | "java" | "python" | "text"
-                | "toml" | "yaml" => None,
+                "rust" | "" | "c" | "crontab" | "go" | "ini" | "java" | "python" | "sql"
+                | "text" | "toml" | "yaml" => None,
                 other => Some(format!("{other}: which test looks at it?")),
             };
             complaints.extend(wrong.map(|wrong| format!("{path}: {wrong}\n{block}")));

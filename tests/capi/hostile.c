@@ -535,6 +535,9 @@ static void hostile_recipes_are_not_made(zkl_client *client)
         GIVES(BAD_ARGUMENTS, zkl_election_new(client, "/a", &options[i], &election));
         GIVES(BAD_ARGUMENTS, zkl_lock_of_key(client, "/a", "key", 3, &options[i], &lock));
     }
+    zkl_lock_options interop = ZKL_LOCK_OPTIONS_INIT;
+    interop.interop = ZKL_INTEROP_ALL;
+    GIVES(BAD_ARGUMENTS, zkl_lock_of_key(client, "/a", "key", 3, &interop, &lock));
     GIVES(BAD_ARGUMENTS, zkl_election_new(client, "/a", NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_lock_of_key(client, "/a", "key", 3, NULL, NULL));
     GIVES(BAD_ARGUMENTS, zkl_lock_of_key(client, "/a", NULL, 3, NULL, &lock));

@@ -114,7 +114,7 @@ const LONG: Duration = Duration::from_secs(3_600);
 
 #[test]
 fn who_may_not_enter_or_finds_no_database_is_told_and_no_password_is_shown() {
-    let server = Server::with(SHORT);
+    let server = Server::with(LONG);
     drop(server.connect());
     server.ask("CREATE ROLE app LOGIN PASSWORD 'right-secret'; CREATE ROLE poor LOGIN");
     let connect = |user: &str, database: &str| {
@@ -135,7 +135,7 @@ fn who_may_not_enter_or_finds_no_database_is_told_and_no_password_is_shown() {
 
 #[test]
 fn a_server_that_takes_no_writes_and_a_user_who_may_make_none_are_refused_at_connect() {
-    let server = Server::with(SHORT);
+    let server = Server::with(LONG);
     drop(server.connect());
     server.ask("CREATE ROLE reader LOGIN SUPERUSER; ALTER ROLE reader SET default_transaction_read_only = on");
     server.ask("CREATE ROLE poor LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO poor");

@@ -13,7 +13,7 @@ use crate::runtime::Pending;
 /// How a read/write lock is held now: ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE. ZKL_EXCLUSIVE for
 /// any other lock. Costs no request.
 ///
-/// Any thread. ZBADARGUMENTS: NULL. ZKL_NOT_HELD: the guard was released.
+/// Any thread. ZBADARGUMENTS: NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn zkl_guard_access(guard: Option<&zkl_guard>) -> c_int {
     const NAME: &str = "zkl_guard_access";

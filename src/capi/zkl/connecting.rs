@@ -10,6 +10,9 @@ use crate::sasl::Sasl;
 use crate::stores::StoreOptions;
 use crate::tls::Tls;
 
+/// How long connecting may take where the program does not say.
+const CONNECT: Duration = Duration::from_secs(10);
+
 /// A time in milliseconds; 0 means the default.
 fn millis(function: &'static str, name: &str, value: c_int) -> Result<Option<Duration>, Failure> {
     match u64::try_from(value) {
@@ -48,7 +51,7 @@ pub(super) unsafe fn connecting_to(
     let mut built = StoreOptions::new();
     // SAFETY: the caller keeps the promise of `connecting`.
     let Some(given) = (unsafe { read(function, options) })? else {
-        return Ok((built, None));
+        return Ok((built, (!is_zookeeper).then_some(CONNECT)));
     };
     if let Some(timeout) = millis(function, "session_timeout_ms", given.session_timeout_ms)? {
         built = built.session_timeout(timeout);
@@ -68,7 +71,8 @@ pub(super) unsafe fn connecting_to(
     if let Some(tls) = unsafe { tls(function, &given) }? {
         built = built.tls(tls);
     }
-    Ok((built, millis(function, "connect_timeout_ms", given.connect_timeout_ms)?))
+    let limit = millis(function, "connect_timeout_ms", given.connect_timeout_ms)?;
+    Ok((built, Some(limit.unwrap_or(CONNECT))))
 }
 
 /// Whether it has an identity of the scheme that it names.
@@ -167,6 +171,10 @@ pub(super) unsafe fn adopting(
     }
     if is_secure(&given) {
         let why = "an adopted handle has the TLS and the SASL that it was opened with";
+        return Err(Failure::bad_argument(function, why));
+    }
+    if given.unannounced_releases != 0 {
+        let why = "an adopted handle announces no releases in any case";
         return Err(Failure::bad_argument(function, why));
     }
     common(function, built, &given)

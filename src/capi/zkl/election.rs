@@ -192,9 +192,9 @@ pub extern "C" fn zkl_election_campaign_async(
 ///
 /// ZOK: the chosen participant leads. ZNOTHING: it has left the election. If zkl_guard_state is ZKL_HELD, it had left
 /// before, and this one still leads; otherwise the next one leads. ZKL_NOT_HELD: the leadership was lost before.
-/// ZOPERATIONTIMEOUT: the time has passed. After this, and after another error with a guard that is ZKL_LOST
-/// (ZSESSIONEXPIRED, ZCLOSING), the chosen participant may still lead later. ZBADARGUMENTS: an argument is NULL, a
-/// guard of something else, or another negative timeout. Otherwise as zkl_lock_acquire; nothing was done.
+/// ZKL_OUTCOME_UNKNOWN: the time has passed, or the session or the client was over meanwhile. The chosen participant may
+/// still lead later; zkl_guard_state tells whether this one has resigned. ZBADARGUMENTS: an argument is NULL, a guard of
+/// something else, or another negative timeout. Otherwise as zkl_lock_acquire; nothing was done.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_election_hand_over(
     election: Option<&zkl_election>,
@@ -221,7 +221,7 @@ pub unsafe extern "C" fn zkl_election_hand_over(
 /// Any thread, callbacks of the C client included; does not block.
 ///
 /// ZOK: it has started. ZBADARGUMENTS: `election`, `guard`, `to` or `done` is NULL, a guard of something else, or
-/// another negative timeout. ZKL_NOT_HELD: the guard was released. ZSYSTEMERROR: no thread is available. `done` reports
+/// another negative timeout. ZSYSTEMERROR: no thread is available. `done` reports
 /// everything else.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_election_hand_over_async(

@@ -188,8 +188,8 @@ pub extern "C" fn zkl_guard_path(guard: Option<&zkl_guard>) -> *const c_char {
 }
 
 /// Writes the path of the claim's znode to `buffer`, with a NUL and cut off at `size` bytes. Returns the length of the
-/// whole path without the NUL. An upgrade or a downgrade may change the path. For a multi-lock, it is the path of the
-/// first lock's claim. It is empty for NULL.
+/// whole path without the NUL. An upgrade or a downgrade may change the path. For a multi-lock, it is the claim
+/// of the lock whose path sorts first. It is empty for NULL.
 ///
 /// Any thread. `buffer` has room for `size` bytes, or is NULL: then nothing is written.
 #[unsafe(no_mangle)]

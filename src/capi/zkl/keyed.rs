@@ -7,7 +7,7 @@ use crate::capi::boundary::{Failure, given, output, status, text};
 use crate::capi::zkl::client::zkl_client;
 use crate::capi::zkl::lock::zkl_lock;
 use crate::capi::zkl::options::{self, Sharing, zkl_lock_options};
-use crate::lock::Strategy;
+use crate::lock::{Interop, Strategy};
 use crate::path;
 
 /// Makes the lock of a key: for many short-lived locks below one path, such as one for each order or user. It works as
@@ -15,7 +15,7 @@ use crate::path;
 /// and the key, below `path`) is created and deleted each time, which costs some more requests. Sends nothing.
 ///
 /// `key` is any `len` bytes (NULL only with 0). `path` is absolute, under the client's chroot. Keep other znodes away
-/// from it. `options` may be NULL; strategy and sharing must be the defaults. All are copied.
+/// from it. `options` may be NULL; strategy, sharing and interop must be the defaults. All are copied.
 ///
 /// Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
 ///
@@ -43,6 +43,10 @@ pub unsafe extern "C" fn zkl_lock_of_key(
         let mut how = unsafe { options::contending(NAME, options) }?;
         if how.strategy != Strategy::Queue || !matches!(how.sharing, Sharing::Exclusive) {
             return Err(Failure::bad_argument(NAME, "the lock of a key is an exclusive queue"));
+        }
+        if how.interop != Interop::Most {
+            let why = "the lock of a key has no ZKL_INTEROP_ALL";
+            return Err(Failure::bad_argument(NAME, why));
         }
         path::validate(path).map_err(|why| Failure::bad_path(NAME, path, why))?;
         how.sharing = Sharing::OfKey(key.to_vec());

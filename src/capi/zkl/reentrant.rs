@@ -74,7 +74,7 @@ pub extern "C" fn zkl_lock_as_owner(
 }
 
 /// How many guards the owner of this one has of the lock, pending acquires included. 1 for a lock that is not
-/// re-entrant; 0 for a guard that was released.
+/// re-entrant.
 ///
 /// Any thread. ZBADARGUMENTS: NULL.
 #[unsafe(no_mangle)]

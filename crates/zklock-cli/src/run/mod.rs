@@ -6,6 +6,7 @@
 //! - the supervisor may be killed or frozen, too. Then this process does what it should have done (`supervised.rs`).
 
 mod acl;
+mod connecting;
 mod events;
 mod hold;
 mod notify;
@@ -24,8 +25,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use zklock::zookeeper::Acl;
-use zklock::{Client, Guard, Interop, Lock, LockError, Pending};
-use zklock::{Store, StoreOptions};
+use zklock::{Client, Guard, Interop, Lock, LockError, Store};
 
 use crate::failure::{FAILED, Failure};
 use crate::look::who::in_short;
@@ -268,44 +268,6 @@ impl Run {
         label.unwrap_or_else(|| name().unwrap_or_default().to_string_lossy().into_owned())
     }
 
-    fn connect(&mut self) -> Result<Store, Stop> {
-        let at_least = self.options.grace.map_or(SESSION_TIMEOUT, |grace| grace * 5);
-        let timeout = self.options.session_timeout.or(self.place.session_timeout());
-        let timeout = timeout.unwrap_or(at_least.max(SESSION_TIMEOUT));
-        self.asked_timeout = timeout;
-        let limit = self.limit();
-        let settings = match &self.place {
-            Place::Servers(settings) => settings,
-            Place::Elsewhere(place) => {
-                let mut options = StoreOptions::new().session_timeout(timeout);
-                if let Some(token) = self.options.tokens_above {
-                    options = options.tokens_above(token);
-                }
-                let limit = limit.unwrap_or(self.options.servers.connect_timeout);
-                // As long as it takes: a service may be started before its servers.
-                let limit = (!self.options.restart).then_some(limit);
-                let connecting = place.connect(options);
-                let connect = move || in_time(connecting, limit);
-                return Ok(self.meanwhile(connect)??);
-            }
-        };
-        let (options, hosts) = (settings.options(timeout), settings.hosts.clone());
-        if self.options.restart {
-            let client = options.connect_lazily(&hosts)?;
-            let connected = client.clone();
-            self.meanwhile(move || connected.connected().wait())??;
-            return Ok(client.into());
-        }
-        let connect = move || in_time(options.connect(&hosts), limit);
-        Ok(self.meanwhile(connect)??.into())
-    }
-
-    /// What is left of the time to wait.
-    fn limit(&self) -> Option<Duration> {
-        let wait = self.options.wait.filter(|wait| !wait.is_zero());
-        wait.map(|wait| wait.saturating_sub(self.begun.elapsed()))
-    }
-
     fn times(&self, store: &Store) -> Result<Times, Stop> {
         let granted = store.session_timeout().unwrap_or(SESSION_TIMEOUT);
         let grace = self.options.grace.unwrap_or(granted / 10);
@@ -494,13 +456,6 @@ impl Run {
         if let Err(error) = released {
             say(format_args!("{error}"));
         }
-    }
-}
-
-fn in_time<T>(connecting: Pending<T>, limit: Option<Duration>) -> zklock::Result<T> {
-    match limit {
-        Some(limit) => connecting.within(limit).wait(),
-        None => connecting.wait(),
     }
 }
 

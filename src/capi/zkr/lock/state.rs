@@ -112,7 +112,9 @@ impl State {
     }
 
     pub(super) fn show(&self, mutex: &zkr_lock_mutex) {
-        mutex.show(self.names.own.as_deref(), self.names.first(), self.owns());
+        let has_claim = matches!(self.phase, Phase::Queued { .. } | Phase::Held(_));
+        let own = self.names.own.as_deref().filter(|_| has_claim);
+        mutex.show(own, self.names.first(), self.owns());
     }
 }
 

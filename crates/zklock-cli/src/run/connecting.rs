@@ -1,0 +1,68 @@
+//! How a run comes to its store. With `--restart` it tries as long as it takes: a service may be started before its servers.
+
+use std::time::Duration;
+
+use zklock::{Code, Store, StoreOptions};
+
+use super::stop::Stop;
+use super::{Place, Run, SESSION_TIMEOUT};
+
+/// Between two attempts to reach a server that others than ZooKeeper gave up.
+const PAUSE: Duration = Duration::from_secs(1);
+
+impl Run {
+    pub(super) fn connect(&mut self) -> Result<Store, Stop> {
+        let at_least = self.options.grace.map_or(SESSION_TIMEOUT, |grace| grace * 5);
+        let timeout = self.options.session_timeout.or(self.place.session_timeout());
+        let timeout = timeout.unwrap_or(at_least.max(SESSION_TIMEOUT));
+        self.asked_timeout = timeout;
+        let limit = self.limit();
+        let settings = match &self.place {
+            Place::Servers(settings) => settings,
+            Place::Elsewhere(place) => {
+                let mut options = StoreOptions::new().session_timeout(timeout);
+                if let Some(token) = self.options.tokens_above {
+                    options = options.tokens_above(token);
+                }
+                let limit = limit.unwrap_or(self.options.servers.connect_timeout);
+                if !self.options.restart {
+                    let connecting = place.connect(options).within(limit);
+                    return Ok(self.meanwhile(move || connecting.wait())??);
+                }
+                loop {
+                    let connecting = place.connect(options.clone());
+                    match self.meanwhile(move || connecting.wait())? {
+                        Err(error) if is_unreachable(&error) => {
+                            self.meanwhile(|| std::thread::sleep(PAUSE))?;
+                        }
+                        connected => return Ok(connected?),
+                    }
+                }
+            }
+        };
+        let (options, hosts) = (settings.options(timeout), settings.hosts.clone());
+        if self.options.restart {
+            let client = options.connect_lazily(&hosts)?;
+            let connected = client.clone();
+            self.meanwhile(move || connected.connected().wait())??;
+            return Ok(client.into());
+        }
+        let connecting = options.connect(&hosts);
+        let connecting = match limit {
+            Some(limit) => connecting.within(limit),
+            None => connecting,
+        };
+        Ok(self.meanwhile(move || connecting.wait())??.into())
+    }
+
+    /// What is left of the time to wait.
+    pub(super) fn limit(&self) -> Option<Duration> {
+        let wait = self.options.wait.filter(|wait| !wait.is_zero());
+        wait.map(|wait| wait.saturating_sub(self.begun.elapsed()))
+    }
+}
+
+/// Whether the server of another store is down, or lets nobody in yet.
+fn is_unreachable(error: &zklock::Error) -> bool {
+    error.code() == Code::API_ERROR || error.is_timeout()
+}
