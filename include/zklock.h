@@ -1002,7 +1002,7 @@ int zkl_lock_as_owner(const zkl_lock *reentrant,
 
 /**
  * How many guards the owner of this one has of the lock, pending acquires included. 1 for a lock that is not
- * re-entrant; 0 for a guard that was released.
+ * re-entrant.
  *
  * Any thread. ZBADARGUMENTS: NULL.
  */
@@ -1216,8 +1216,8 @@ const char *zkl_guard_path(const zkl_guard *guard);
 
 /**
  * Writes the path of the claim's znode to `buffer`, with a NUL and cut off at `size` bytes. Returns the length of the
- * whole path without the NUL. An upgrade or a downgrade may change the path. For a multi-lock, it is the path of the
- * first lock's claim. It is empty for NULL.
+ * whole path without the NUL. An upgrade or a downgrade may change the path. For a multi-lock, it is the claim
+ * of the lock whose path sorts first. It is empty for NULL.
  *
  * Any thread. `buffer` has room for `size` bytes, or is NULL: then nothing is written.
  */
@@ -1352,7 +1352,7 @@ void zkl_guard_free(zkl_guard *guard);
  * How a read/write lock is held now: ZKL_READ, ZKL_UPGRADEABLE or ZKL_WRITE. ZKL_EXCLUSIVE for
  * any other lock. Costs no request.
  *
- * Any thread. ZBADARGUMENTS: NULL. ZKL_NOT_HELD: the guard was released.
+ * Any thread. ZBADARGUMENTS: NULL.
  */
 int zkl_guard_access(const zkl_guard *guard);
 
@@ -1548,7 +1548,7 @@ const char *zkl_guard_path_of(const zkl_guard *guard, size_t index);
  * and the key, below `path`) is created and deleted each time, which costs some more requests. Sends nothing.
  *
  * `key` is any `len` bytes (NULL only with 0). `path` is absolute, under the client's chroot. Keep other znodes away
- * from it. `options` may be NULL; strategy and sharing must be the defaults. All are copied.
+ * from it. `options` may be NULL; strategy, sharing and interop must be the defaults. All are copied.
  *
  * Any thread; does not block. On success `*lock` is the program's: free it with zkl_lock_free.
  *
@@ -1648,9 +1648,9 @@ int zkl_election_campaign_async(const zkl_election *election,
  *
  * ZOK: the chosen participant leads. ZNOTHING: it has left the election. If zkl_guard_state is ZKL_HELD, it had left
  * before, and this one still leads; otherwise the next one leads. ZKL_NOT_HELD: the leadership was lost before.
- * ZOPERATIONTIMEOUT: the time has passed. After this, and after another error with a guard that is ZKL_LOST
- * (ZSESSIONEXPIRED, ZCLOSING), the chosen participant may still lead later. ZBADARGUMENTS: an argument is NULL, a
- * guard of something else, or another negative timeout. Otherwise as zkl_lock_acquire; nothing was done.
+ * ZKL_OUTCOME_UNKNOWN: the time has passed, or the session or the client was over meanwhile. The chosen participant may
+ * still lead later; zkl_guard_state tells whether this one has resigned. ZBADARGUMENTS: an argument is NULL, a guard of
+ * something else, or another negative timeout. Otherwise as zkl_lock_acquire; nothing was done.
  */
 int zkl_election_hand_over(const zkl_election *election,
                            const zkl_guard *guard,
@@ -1665,7 +1665,7 @@ int zkl_election_hand_over(const zkl_election *election,
  * Any thread, callbacks of the C client included; does not block.
  *
  * ZOK: it has started. ZBADARGUMENTS: `election`, `guard`, `to` or `done` is NULL, a guard of something else, or
- * another negative timeout. ZKL_NOT_HELD: the guard was released. ZSYSTEMERROR: no thread is available. `done` reports
+ * another negative timeout. ZSYSTEMERROR: no thread is available. `done` reports
  * everything else.
  */
 int zkl_election_hand_over_async(const zkl_election *election,
