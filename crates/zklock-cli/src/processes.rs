@@ -66,7 +66,7 @@ impl fmt::Display for Process {
     }
 }
 
-/// All processes below that one, nearest first, without some of its children and what is below those.
+/// All processes below `root`, nearest first. Leaves out the children in `but`, and the processes below them.
 pub fn below(root: Pid, but: &[Pid]) -> Vec<Process> {
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -103,7 +103,7 @@ pub fn kill_children(but: &[Pid]) {
     }
 }
 
-/// What the threads of that process have started. Empty also where the kernel does not say.
+/// The children of a process. Also empty if the kernel does not list them.
 pub fn children(parent: Pid) -> Vec<Pid> {
     let mut found = Vec::new();
     let threads = fs::read_dir(format!("/proc/{}/task", parent.as_raw_nonzero()));

@@ -1,4 +1,4 @@
-//! How a run comes to its store. With `--restart` it tries as long as it takes: a service may be started before its servers.
+//! Connects to the store. With `--restart` it tries until the servers answer: a service may be started before them.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use zklock::{Code, Store, StoreOptions};
 use super::stop::Stop;
 use super::{Place, Run, SESSION_TIMEOUT};
 
-/// Between two attempts to reach a server that others than ZooKeeper gave up.
+/// The time between two attempts to connect to another store.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Run {
@@ -55,14 +55,14 @@ impl Run {
         Ok(self.meanwhile(move || connecting.wait())??.into())
     }
 
-    /// What is left of the time to wait.
+    /// The rest of `--wait`.
     pub(super) fn limit(&self) -> Option<Duration> {
         let wait = self.options.wait.filter(|wait| !wait.is_zero());
         wait.map(|wait| wait.saturating_sub(self.begun.elapsed()))
     }
 }
 
-/// Whether the server of another store is down, or lets nobody in yet.
+/// Whether the server does not answer, or takes no writes yet.
 fn is_unreachable(error: &zklock::Error) -> bool {
     error.code() == Code::API_ERROR || error.is_timeout()
 }

@@ -15,7 +15,7 @@ pub enum Event {
     NoSupervisor,
     /// Work on another thread has ended.
     Done,
-    /// That work goes on.
+    /// That work continues.
     Tick,
     /// The lock may be lost.
     Lost,

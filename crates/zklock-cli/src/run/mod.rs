@@ -101,7 +101,7 @@ fn begin(options: RunOptions) -> Result<Status, Failure> {
             Ok(Status::Exited(run.options.conflict_exit_code))
         }
         Err(Stop::Anew) => {
-            // Its control group goes with it.
+            // Removes the control group.
             drop(run);
             Err(Failure::new(format!("begin anew: {}", begin_anew())))
         }
@@ -109,8 +109,8 @@ fn begin(options: RunOptions) -> Result<Status, Failure> {
     }
 }
 
-/// Executes this program again, as it was begun: a supervisor is started before there are other threads and descriptors.
-/// Signals that come meanwhile act on the new one.
+/// Executes this program again with the same arguments. A supervisor has to be started before other threads and
+/// descriptors. Signals that come meanwhile end the new program.
 fn begin_anew() -> std::io::Error {
     std::thread::sleep(AFTER_CRASH);
     let mut arguments = std::env::args_os();

@@ -28,10 +28,9 @@ use crate::supervise::wire;
 pub struct Supervised {
     socket: Arc<OwnedFd>,
     supervisor: Pid,
-    /// It has ended, and its number may be another's.
+    /// The supervisor was reaped, so another process may have its pid.
     is_reaped: Cell<bool>,
-    /// Children that are none of the command's: those of a shell that has become this program, and what falls to the
-    /// first process of a container.
+    /// Children that did not come from the command: of a shell that became this program, or orphans in a container.
     others: RefCell<Vec<Pid>>,
     cgroup: Option<Cgroup>,
     /// The command is in the process group of this process.
@@ -151,24 +150,24 @@ impl Supervised {
         }
     }
 
-    /// Reaps what has ended, and notes which children are none of the command's.
+    /// Reaps ended children, and notes those that did not come from the command.
     pub fn look_after_others(&self) {
         self.reap();
         let mut children = processes::children(getpid());
         children.retain(|child| *child != self.supervisor);
-        // At the moment at which the supervisor ends, what came of the command falls to this process.
+        // When the supervisor ends, this process becomes the parent of the command.
         let supervisor = Process::read(self.supervisor);
         if !self.is_reaped.get() && supervisor.is_some_and(|supervisor| !supervisor.is_over()) {
             self.others.replace(children);
         }
     }
 
-    /// Reaps all that has ended.
+    /// Reaps all ended children.
     fn reap(&self) -> Change {
         loop {
             match processes::next_change() {
                 Change::Child(child, status) if status.exited() || status.signaled() => {
-                    // A process of the command may get its number.
+                    // A process of the command may get its pid.
                     self.others.borrow_mut().retain(|other| *other != child);
                     self.is_reaped.set(self.is_reaped.get() || child == self.supervisor);
                 }
@@ -178,10 +177,11 @@ impl Supervised {
         }
     }
 
-    /// Whether there are other children, and nothing came of them that is the command's.
+    /// Whether there are children, and none of them came from the command.
     fn are_all_others(&self) -> bool {
         let others = self.others.borrow();
-        // Whoever has noted some can see them all: only this process reaps them, and new ones come to the end of the list.
+        // If some were noted, the kernel lists all. The list is complete: only this process reaps children, and new ones
+        // are appended.
         !others.is_empty() && processes::children(getpid()).iter().all(|it| others.contains(it))
     }
 
