@@ -123,6 +123,11 @@ struct Stat;
 #define ZKL_OUTCOME_UNKNOWN -2007
 
 /**
+ * There was no connection, and the call does not wait for one. Nothing was sent; try again.
+ */
+#define ZKL_NOT_CONNECTED -2008
+
+/**
  * A strategy: a fair queue, in which a release wakes one waiter. The default.
  */
 #define ZKL_QUEUE 0
@@ -1300,7 +1305,7 @@ int zkl_guard_take_state(const zkl_guard *guard);
  *
  * ZOK. ZKL_NOT_HELD. ZNONODE: the znode does not exist. ZBADVERSION. ZNOAUTH. ZBADARGUMENTS: an argument is NULL,
  * ZooKeeper does not allow the path, the version is below -1, or the data exceeds a request. ZKL_WOULD_DEADLOCK:
- * inside a callback of the C client. ZKL_OUTCOME_UNKNOWN: read the znode.
+ * inside a callback of the C client. ZKL_NOT_CONNECTED: try again. ZKL_OUTCOME_UNKNOWN: read the znode.
  */
 int zkl_guard_set(const zkl_guard *guard,
                   const char *path,

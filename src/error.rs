@@ -115,6 +115,9 @@ codes! {
     /// A code of zklock: the outcome is unknown, and will stay unknown.
     /// [`LockError::OutcomeUnknown`](crate::LockError::OutcomeUnknown) says why.
     OUTCOME_UNKNOWN = -2007, "outcome unknown";
+    /// A code of zklock: there was no connection, and a [transaction](crate::Client::multi) does not wait for one.
+    /// Nothing was sent; retry later.
+    NOT_CONNECTED = -2008, "not connected";
 }
 
 impl Code {
@@ -194,6 +197,7 @@ impl Code {
                 | Code::SESSION_MOVED
                 // It waited for a connection whose handshake has failed.
                 | Code::SSL_CONNECTION_ERROR
+                | Code::NOT_CONNECTED
         )
     }
 }

@@ -19,6 +19,9 @@ pub const ZKL_PENDING: c_int = -2006;
 /// The outcome is unknown, and will stay unknown; zkl_last_error says why.
 pub const ZKL_OUTCOME_UNKNOWN: c_int = -2007;
 const _: () = assert!(ZKL_OUTCOME_UNKNOWN == Code::OUTCOME_UNKNOWN.as_raw());
+/// There was no connection, and the call does not wait for one. Nothing was sent; try again.
+pub const ZKL_NOT_CONNECTED: c_int = -2008;
+const _: () = assert!(ZKL_NOT_CONNECTED == Code::NOT_CONNECTED.as_raw());
 
 /// The text for one of these codes, or for one of ZooKeeper's.
 pub(super) fn text_of(code: c_int) -> &'static CStr {
@@ -29,7 +32,6 @@ pub(super) fn text_of(code: c_int) -> &'static CStr {
         ZKL_PANIC => c"a defect in zklock",
         ZKL_NOT_HELD => c"the lock is no longer held",
         ZKL_PENDING => c"not ended yet",
-        ZKL_OUTCOME_UNKNOWN => c"outcome unknown",
         code => Code::from_raw(code).c_text().unwrap_or(c"unknown code"),
     }
 }

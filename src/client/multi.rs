@@ -277,8 +277,8 @@ impl Client {
     ///
     /// # Errors
     /// The error of the operation that failed the transaction, with its path. [`Error::failed_op_index`] gives its
-    /// index. `CONNECTION_LOSS` also if the client is not connected when it is called: other operations then wait
-    /// until it has tried to connect again, a transaction is not sent at all.
+    /// index. `NOT_CONNECTED`: the client was not connected when it was called, and nothing was sent. Other operations
+    /// then wait until it has tried to connect again.
     pub fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>> {
         let path = ops.first().map_or("", Op::path);
         checked!(self.inner().link("multi", path)).multi(ops)

@@ -230,7 +230,7 @@ impl Requests for Zhandle {
             match HandleState(unsafe { sys::zoo_state(zh) }) {
                 HandleState::CONNECTED => {}
                 HandleState(..0) => return Code::INVALID_STATE.as_raw(),
-                _ => return Code::CONNECTION_LOSS.as_raw(),
+                _ => return Code::NOT_CONNECTED.as_raw(),
             }
             // SAFETY: `submit` keeps the handle open; what the pointers lead to is owned by the
             // slot, which lives until the completion ran, the request is given up unsent, or the

@@ -397,7 +397,7 @@ mod tests {
     fn only_what_was_certainly_not_executed_is_sent_again() {
         let is_unsent = |code| is_unsent(&Error::new("multi", "/a", code));
         assert!(
-            [Code::THROTTLED_OP, Code::SESSION_EXPIRED, Code::INVALID_STATE].map(is_unsent)
+            [Code::THROTTLED_OP, Code::SESSION_EXPIRED, Code::NOT_CONNECTED].map(is_unsent)
                 == [true; 3]
         );
         assert!([Code::CLOSING, Code::CONNECTION_LOSS, Code::NO_NODE].map(is_unsent) == [false; 3]);

@@ -128,7 +128,7 @@ fn missing_permission(error: &Error) -> String {
 mod tests {
     use super::*;
 
-    const CODES: [Code; 13] = [
+    const CODES: [Code; 14] = [
         Code::SYSTEM_ERROR,
         Code::CONNECTION_LOSS,
         Code::OPERATION_TIMEOUT,
@@ -141,6 +141,7 @@ mod tests {
         Code::NO_CHILDREN_FOR_EPHEMERALS,
         Code::INVALID_ACL,
         Code::QUOTA_EXCEEDED,
+        Code::NOT_CONNECTED,
         Code::from_raw(-199),
     ];
 

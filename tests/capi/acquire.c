@@ -11,7 +11,7 @@ static void versions_and_words(void)
     CHECK(zkl_version_number() == ZKL_VERSION_NUMBER);
     CHECK(strlen(zkl_c_client_version()) > 0);
     int codes[] = {ZOK, ZOPERATIONTIMEOUT, ZNONODE, ZKL_TAKEN, ZKL_CANCELLED, ZKL_WOULD_DEADLOCK,
-                   ZKL_PANIC, ZKL_NOT_HELD, ZKL_OUTCOME_UNKNOWN};
+                   ZKL_PANIC, ZKL_NOT_HELD, ZKL_OUTCOME_UNKNOWN, ZKL_NOT_CONNECTED};
     for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
         CHECK(strcmp(zkl_strerror(codes[i]), zkl_strerror(-9999)) != 0);
 }

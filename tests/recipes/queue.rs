@@ -5,10 +5,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use test_support::{
-    Bench, TIMEOUT, eventually, expect_blocked, options, poll_unless, session_id,
+    Bench, TIMEOUT, eventually, expect_blocked, options, poll_unless, session_id, states_until,
     wait_for_another_session,
 };
 use zklock::recipes::{Delivery, WorkQueue};
+use zklock::zookeeper::SessionState;
 use zklock::{Code, LockError, Pending};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
@@ -248,6 +249,24 @@ fn a_removal_whose_session_ends_before_its_reply_is_of_unknown_outcome() {
     let error = done.unwrap_err();
     assert!(error.is_outcome_unknown(), "{error:?}");
     assert_eq!(elements(&bench), 0, "it was removed");
+}
+
+#[test]
+fn a_removal_that_was_never_sent_was_not_done() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let queue = client.queue(&bench.path);
+    queue.put("a").wait().unwrap();
+    let delivery = take(&queue);
+    let mut states = client.states();
+    bench.proxy.refuse();
+    states_until(&mut states, SessionState::Suspended);
+    let done = thread::spawn(|| delivery.done().wait());
+    bench.expire(&client);
+    bench.proxy.heal();
+    let error = done.join().unwrap().unwrap_err();
+    assert!(matches!(error, LockError::NotHeld { .. }), "{error:?}");
+    assert_eq!(elements(&bench), 1, "it is delivered again");
 }
 
 #[test]

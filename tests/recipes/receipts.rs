@@ -49,6 +49,25 @@ fn a_burst_of_operations_leaves_no_more_receipts_than_a_session_keeps() {
     }
 }
 
+#[test]
+fn what_waited_to_be_sent_when_the_connection_was_lost_leaves_no_receipt_in_doubt() {
+    // So many requests of a client are in flight at most.
+    const IN_FLIGHT: usize = 512;
+    let bench = Bench::shared();
+    let client = bench.client();
+    let queue = client.queue(&bench.path);
+    queue.put("first").wait().unwrap();
+    let gate = bench.proxy.hold(Rule::reply(Op::Multi).path_prefix(&bench.path).once());
+    let burst: Vec<Pending<()>> = (0..3 * IN_FLIGHT).map(|_| queue.put("x")).collect();
+    gate.wait_reached(TIMEOUT).unwrap();
+    bench.proxy.reset_all();
+    gate.release();
+    burst.into_iter().for_each(|put| put.wait().unwrap());
+    eventually("the others are deleted", || receipts(&bench, &client) <= IN_FLIGHT);
+    let elements = bench.ask(|raw| raw.children(&bench.path)).unwrap().len();
+    assert_eq!(elements, 3 * IN_FLIGHT + 1);
+}
+
 /// Whether the transaction is answered of which that frame was lost, or a later one with its receipt.
 fn is_settled(bench: &Bench, lost: &Rule) -> bool {
     let mut seen = bench.proxy.seen();

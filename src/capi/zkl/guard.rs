@@ -357,7 +357,7 @@ pub extern "C" fn zkl_guard_take_state(guard: Option<&zkl_guard>) -> c_int {
 ///
 /// ZOK. ZKL_NOT_HELD. ZNONODE: the znode does not exist. ZBADVERSION. ZNOAUTH. ZBADARGUMENTS: an argument is NULL,
 /// ZooKeeper does not allow the path, the version is below -1, or the data exceeds a request. ZKL_WOULD_DEADLOCK:
-/// inside a callback of the C client. ZKL_OUTCOME_UNKNOWN: read the znode.
+/// inside a callback of the C client. ZKL_NOT_CONNECTED: try again. ZKL_OUTCOME_UNKNOWN: read the znode.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_guard_set(
     guard: Option<&zkl_guard>,

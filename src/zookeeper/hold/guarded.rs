@@ -47,8 +47,8 @@ impl Guard {
     /// # Errors
     /// Nothing was done, except perhaps after an unknown outcome.
     /// - [`NotHeld`](LockError::NotHeld): the lock is lost, or another client deleted its znode.
-    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): the reply was lost, or the client was not connected.
-    /// - [`Store`](LockError::Store): the error of [`Client::multi`]. The check counts as operation 0. A
+    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): the reply was lost.
+    /// - [`Store`](LockError::Store): the error of [`Client::multi`], such as `NOT_CONNECTED`. The check counts as operation 0. A
     ///   [`MultiLock`](crate::MultiLock) has as many [`checks`](Guard::checks) as locks, all of one client.
     ///
     /// # Cancel safety

@@ -190,8 +190,8 @@ impl Requests for SimulatedHandle {
 
     fn multi(&self, terms: Terms, ops: &[RawOp<'_>], sink: Sink<Vec<RawOpResult>>) {
         if self.state() == Some(HandleState::CONNECTING) {
-            let lost = || sink(Err(Code::CONNECTION_LOSS));
-            return act(&self.world, |world| world.calls.push(Box::new(lost)));
+            let unsent = || sink(Err(Code::NOT_CONNECTED));
+            return act(&self.world, |world| world.calls.push(Box::new(unsent)));
         }
         let [RawOp::Set { path, .. }, RawOp::Delete { path: deleted, .. }] = ops else {
             let new = |op: &RawOp<'_>| match op {
