@@ -7,9 +7,13 @@
 //! this writes the new list, unless another client has written meanwhile. So no round takes over the rest of another,
 //! and nothing has to be deleted between two rounds.
 //!
+//! A participant that has lost its znode takes another name: its old one may be in a round that is over for the others.
+//!
 //! A leaving participant waits for the others of its round. All watch the lowest name, which goes last. The lowest
-//! watches the highest of the others. So each departure wakes one participant, and the last departure wakes all.
+//! watches the highest of the others. So each departure wakes one participant, and the last departure wakes all. Those
+//! who wait for the next round watch the lowest name of this one too.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_lite::future::or;
@@ -51,8 +55,12 @@ pub struct DoubleBarrier {
     acl: Arc<[Acl]>,
 }
 
+/// So many names fit into a znode with room for all else.
+const MOST: u16 = 31_000;
+
 impl Client {
-    /// A barrier at a path for this number of participants, at least one. All must give the same number. Sends nothing.
+    /// A barrier at a path for this number of participants, from 1 to 31,000. All must give the same number. Sends
+    /// nothing.
     pub fn double_barrier(&self, path: &str, participants: u16) -> DoubleBarrier {
         let acl = Acl::open().into();
         DoubleBarrier { client: self.clone(), path: path.into(), participants, acl }
@@ -77,7 +85,7 @@ impl DoubleBarrier {
     ///
     /// # Errors
     /// It has not entered, and nothing is left behind.
-    /// - `BAD_ARGUMENTS`: the number of participants is 0, or the path is not allowed.
+    /// - `BAD_ARGUMENTS`: the number of participants is 0 or more than 31,000, or the path is not allowed.
     /// - `NO_AUTH`
     /// - `OPERATION_TIMEOUT`: the limit has passed.
     /// - Why the client is closed, if it is.
@@ -93,64 +101,83 @@ impl DoubleBarrier {
     }
 
     async fn entered(self) -> Result<Entered> {
-        if self.participants == 0 {
-            let detail = "a barrier is for one participant at least";
+        if self.participants == 0 || self.participants > MOST {
+            let detail = "a barrier is for 1 to 31,000 participants";
             return Err(Error::with_detail("enter", &self.path, Code::BAD_ARGUMENTS, detail));
         }
-        let name = Uuid::new_v4().simple().to_string();
-        let path = self.path_of(&name).into();
-        let (inner, acl) = (self.client.inner(), Arc::clone(&self.acl));
-        let mut znode = Ephemeral::new(inner, "enter", path, Arc::default(), acl);
-        let mut is_there = false;
+        let mut present = self.participant();
         loop {
             let session = self.client.inner().trusted_session().await?;
-            let placed = znode.session().map(TrustedSession::id);
-            if !is_there || placed != Some(session.id()) {
-                znode.place().await?;
-                is_there = true;
-                continue;
+            let (name, znode) = &mut present;
+            match znode.session() {
+                None => {
+                    znode.place().await?;
+                    continue;
+                }
+                Some(placed) if placed.id() != session.id() => {
+                    present = self.participant();
+                    continue;
+                }
+                Some(_) => {}
             }
-            match self.wait_once(&session, &name).await {
+            let czxid = znode.czxid();
+            match self.wait_once(&session, name, czxid).await {
                 Ok(Seen::Named(round)) => {
+                    let (name, znode) = present;
                     return Ok(Entered { barrier: self, znode, name, round });
                 }
                 Ok(Seen::Changed) => {}
-                Ok(Seen::Missing) => is_there = false,
-                Err(error) if error.is_no_node() => is_there = false,
+                Ok(Seen::Missing) => present = self.participant(),
+                Err(error) if error.is_no_node() => present = self.participant(),
                 Err(error) if error.is_transient() => pause(&error).await,
                 Err(error) => return Err(named("enter", &self.path, &error)),
             }
         }
     }
 
+    /// One that was never there: its name, and its znode.
+    fn participant(&self) -> (String, Ephemeral) {
+        let name = Uuid::new_v4().simple().to_string();
+        let path = self.path_of(&name).into();
+        let (inner, acl) = (self.client.inner(), Arc::clone(&self.acl));
+        (name, Ephemeral::new(inner, "enter", path, Arc::default(), acl))
+    }
+
     /// Looks at the round, and waits until there may be another if it is not this participant's.
-    async fn wait_once(&self, session: &TrustedSession, name: &str) -> Result<Seen> {
+    async fn wait_once(
+        &self,
+        session: &TrustedSession,
+        name: &str,
+        czxid: Option<i64>,
+    ) -> Result<Seen> {
         // In this order: nobody who is there by the list can have been named before the round that is read.
         let (round, list) = (session.get_and_watch(&*self.path), session.children(&self.path));
         let Watched { value: Znode { data, stat }, watch: changed } = round.await?;
         let mut there = list.await?.names;
         let round = names(&data);
-        if round.iter().any(|one| one == name) {
-            return Ok(Seen::Named(round));
+        let is_there = there.iter().any(|one| one == name);
+        if round.contains(name) {
+            // It may have named an earlier znode of this name, which was gone for the others before this one was made.
+            let is_in_it = is_there && czxid < Some(stat.mzxid);
+            return Ok(if is_in_it { Seen::Named(round) } else { Seen::Missing });
         }
-        if !there.iter().any(|one| one == name) {
+        if !is_there {
             return Ok(Seen::Missing);
         }
         let changed = async { drop(changed.await) };
-        if round.iter().any(|one| there.contains(one)) {
+        if let Some(last) = there.iter().filter(|one| round.contains(*one)).min() {
             // The round before is not over.
-            let now = session.children_and_watch(&self.path).await?;
-            if round.iter().any(|one| now.value.names.contains(one)) {
-                or(or(changed, async { drop(now.watch.await) }), session.lost()).await;
+            let last = session.get_and_watch(self.path_of(last)).await;
+            let last = some_if_there(last)?;
+            if let Some(last) = last {
+                or(or(changed, async { drop(last.watch.await) }), session.lost()).await;
             }
             return Ok(Seen::Changed);
         }
         if there.len() < usize::from(self.participants) {
             // Who comes last sees all, unless somebody has deleted this one's znode.
-            let own = session.exists_and_watch(&self.path_of(name)).await?;
-            if own.value.is_none() {
-                return Ok(Seen::Missing);
-            }
+            let own = session.get_and_watch(self.path_of(name)).await;
+            let Some(own) = some_if_there(own)? else { return Ok(Seen::Missing) };
             or(or(changed, async { drop(own.watch.await) }), session.lost()).await;
             return Ok(Seen::Changed);
         }
@@ -159,11 +186,10 @@ impl DoubleBarrier {
         there.retain(|one| one != name);
         there.truncate(usize::from(self.participants) - 1);
         there.push(name.to_owned());
-        let named = there.join("\n");
         // Whether it was done is seen by the next look, and whether another was faster.
-        match session.set(&self.path, named.as_bytes(), Some(stat.version)).await {
+        match session.set(&self.path, there.join("\n").as_bytes(), Some(stat.version)).await {
             Err(error) if error.code() == Code::BAD_VERSION => Ok(Seen::Changed),
-            set => set.map(|_| Seen::Named(there)),
+            set => set.map(|_| Seen::Named(there.into_iter().collect())),
         }
     }
 
@@ -175,14 +201,21 @@ impl DoubleBarrier {
 /// The state that a waiting participant has seen.
 enum Seen {
     /// The round that it has entered.
-    Named(Vec<String>),
+    Named(HashSet<String>),
     /// There may be something else to be seen now.
     Changed,
     /// Somebody has deleted its znode.
     Missing,
 }
 
-fn names(round: &[u8]) -> Vec<String> {
+fn some_if_there<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Err(error) if error.is_no_node() => Ok(None),
+        found => found.map(Some),
+    }
+}
+
+fn names(round: &[u8]) -> HashSet<String> {
     String::from_utf8_lossy(round).lines().map(str::to_owned).collect()
 }
 
@@ -193,7 +226,7 @@ pub struct Entered {
     znode: Ephemeral,
     name: String,
     /// All who have entered with it.
-    round: Vec<String>,
+    round: HashSet<String>,
 }
 
 impl Entered {
@@ -225,9 +258,7 @@ impl Entered {
             let on_this = |znode: &Ephemeral| {
                 znode.session().is_some_and(|placed| placed.id() == session.id())
             };
-            if !znode.as_ref().is_some_and(on_this) {
-                znode = None;
-            }
+            znode = znode.filter(on_this);
             match barrier.wait_for_others(&session, &name, &round, znode.is_some()).await {
                 Ok(Others::Gone) => {
                     return match znode {
@@ -267,7 +298,7 @@ impl DoubleBarrier {
         &self,
         session: &TrustedSession,
         name: &str,
-        round: &[String],
+        round: &HashSet<String>,
         is_there: bool,
     ) -> Result<Others> {
         let (sync, list) = (session.sync(&self.path), session.children(&self.path));
@@ -277,7 +308,7 @@ impl DoubleBarrier {
             Err(error) if error.is_no_node() => return Ok(Others::Gone),
             Err(error) => return Err(error),
         };
-        let others = there.iter().filter(|one| *one != name && round.contains(one));
+        let others = there.iter().filter(|one| *one != name && round.contains(*one));
         let (Some(lowest), Some(highest)) = (others.clone().min(), others.max()) else {
             return Ok(Others::Gone);
         };
@@ -286,10 +317,8 @@ impl DoubleBarrier {
             return Ok(Others::Later);
         }
         let watched = self.path_of(if is_last { highest } else { lowest });
-        match session.get_and_watch(watched).await {
-            Ok(there) => or(async { drop(there.watch.await) }, session.lost()).await,
-            Err(error) if error.is_no_node() => {}
-            Err(error) => return Err(error),
+        if let Some(watched) = some_if_there(session.get_and_watch(watched).await)? {
+            or(async { drop(watched.watch.await) }, session.lost()).await;
         }
         Ok(Others::Changed)
     }

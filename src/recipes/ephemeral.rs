@@ -76,6 +76,14 @@ impl Ephemeral {
         }
     }
 
+    /// The transaction that made it, once it is there.
+    pub(super) fn czxid(&self) -> Option<i64> {
+        match &self.state {
+            State::Placed { czxid, .. } => Some(*czxid),
+            _ => None,
+        }
+    }
+
     /// Creates it, or finds it, on the present session. Creates missing parents.
     ///
     /// # Errors

@@ -281,8 +281,10 @@ fn participants_enter_together_and_leave_together_round_after_round() {
         }
         assert_eq!(there(&bench), 0);
     }
-    let error = bench.direct().double_barrier(&bench.path, 0).enter().wait().unwrap_err();
-    assert_eq!(error.code(), Code::BAD_ARGUMENTS);
+    for participants in [0, 31_001] {
+        let error = bench.direct().double_barrier(&bench.path, participants).enter().wait();
+        assert_eq!(error.unwrap_err().code(), Code::BAD_ARGUMENTS);
+    }
 }
 
 #[test]
@@ -410,6 +412,54 @@ fn a_participant_whose_session_ends_waits_on_and_one_that_has_entered_has_left()
     eventually("one is there", || there(&bench) == 1);
     client.close().wait().unwrap();
     assert!(waiting.join().unwrap().unwrap_err().is_session_over());
+}
+
+#[test]
+fn a_participant_whose_session_ends_is_in_no_round_that_is_over_for_the_others() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let late = in_background(client.double_barrier(&bench.path, 2).enter());
+    let is_watched = || bench.server.watches().unwrap().contains_key(&bench.path);
+    eventually("it watches the round", is_watched);
+    let session = session_id(&client);
+    bench.proxy.refuse();
+    let entered = enter(&bench, 2).join().unwrap().unwrap();
+    let left = in_background(entered.leave());
+    expect_blocked([&left]);
+    bench.expire(&client);
+    left.join().unwrap().unwrap();
+    bench.proxy.heal();
+    wait_for_another_session(&client, session);
+    eventually("it is there again", || there(&bench) == 1);
+    expect_blocked([&late]);
+    let another = enter(&bench, 2);
+    for one in [late, another] {
+        drop(one.join().unwrap().unwrap());
+    }
+}
+
+#[test]
+fn those_who_wait_for_the_next_round_look_again_once_this_one_is_over() {
+    let bench = Bench::shared();
+    let round = [(); 3].map(|()| enter(&bench, 3)).map(|one| one.join().unwrap().unwrap());
+    let client = bench.client();
+    let waiting = in_background(client.double_barrier(&bench.path, 3).enter());
+    let mut names = bench.children();
+    names.sort_unstable();
+    eventually("it waits for the last of the round", || {
+        let watches = bench.server.watches().unwrap();
+        names.iter().any(|name| watches.contains_key(&format!("{}/{name}", bench.path)))
+    });
+    let looks = || bench.proxy.count(&Rule::request(Op::GetData).path(bench.path.as_str()));
+    assert_eq!(looks(), 1);
+    let leaving = round.map(|one| in_background(one.leave()));
+    leaving.into_iter().for_each(|one| one.join().unwrap().unwrap());
+    eventually("it waits for others", || looks() == 2);
+    let others = [(); 2].map(|()| enter(&bench, 3));
+    for one in others.into_iter().chain([waiting]) {
+        drop(one.join().unwrap().unwrap());
+    }
+    assert_eq!(looks(), 3);
 }
 
 #[test]
