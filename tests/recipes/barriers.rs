@@ -444,12 +444,8 @@ fn those_who_wait_for_the_next_round_look_again_once_this_one_is_over() {
     let round = [(); 3].map(|()| enter(&bench, 3)).map(|one| one.join().unwrap().unwrap());
     let client = bench.client();
     let waiting = in_background(client.double_barrier(&bench.path, 3).enter());
-    let mut names = bench.children();
-    names.sort_unstable();
-    eventually("it waits for the last of the round", || {
-        let watches = bench.server.watches().unwrap();
-        names.iter().any(|name| watches.contains_key(&format!("{}/{name}", bench.path)))
-    });
+    let watched = Rule::reply(Op::GetData).path_prefix(format!("{}/", bench.path));
+    eventually("it waits for the last of the round", || bench.proxy.count(&watched) == 1);
     let looks = || bench.proxy.count(&Rule::request(Op::GetData).path(bench.path.as_str()));
     assert_eq!(looks(), 1);
     let leaving = round.map(|one| in_background(one.leave()));
