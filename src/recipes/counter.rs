@@ -52,7 +52,7 @@ use crate::znode::{Acl, Stat};
 ///
 /// # Cost
 /// A read is two requests (one is a sync, so that it sees earlier changes). A change is two requests, one after the
-/// other, and two more each time that another client was faster. If N clients change it without a pause, one succeeds
+/// other, and three more each time that another client was faster. If N clients change it without a pause, one succeeds
 /// in each round trip.
 #[derive(Clone, Debug)]
 pub struct Counter {
@@ -173,9 +173,21 @@ impl Counter {
     ) -> Result<(i64, i64)> {
         let mut losses = 0;
         loop {
-            let read = self.read(op, how).await?;
-            let before = read.as_ref().map_or(0, |(value, _)| *value);
-            let Some(after) = change(before)? else { return Ok((before, before)) };
+            let read = self.read(op, how).await;
+            let planned = read.and_then(|read| {
+                let before = read.as_ref().map_or(0, |(value, _)| *value);
+                Ok((read, before, change(before)?))
+            });
+            let (read, before, after) = match planned {
+                Ok((read, before, Some(after))) => (read, before, after),
+                // No write will show whether the server lags behind.
+                _ if how == Read::Any => {
+                    how = Read::Newest;
+                    continue;
+                }
+                Ok((_, before, None)) => return Ok((before, before)),
+                Err(error) => return Err(error),
+            };
             let was_there = read.is_some();
             match self.write(op, after, read.map(|(_, stat)| stat)).await {
                 Ok(()) => return Ok((before, after)),

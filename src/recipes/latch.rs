@@ -86,7 +86,9 @@ impl Latch {
                 ops.push(latch.opening());
             }
             match latch.znode("set").execute(&ops).await {
-                Err(error) if error.is_node_exists() => Ok(latch.read("set", Read::Any).await?.0),
+                Err(error) if error.is_node_exists() => {
+                    Ok(latch.read("set", Read::Newest).await?.0)
+                }
                 set => set.map(|()| events),
             }
         })
@@ -138,8 +140,15 @@ impl Latch {
         let mut losses = 0_u32;
         let mut how = Read::Any;
         loop {
-            let (left, stat) = self.read(OP, how).await?;
-            let Some(left) = left.checked_sub(1) else { return Ok(0) };
+            let (left, stat) = match self.read(OP, how).await {
+                Ok((left @ 1.., stat)) => (left - 1, stat),
+                // No write will show whether the server lags behind.
+                _ if how == Read::Any => {
+                    how = Read::Newest;
+                    continue;
+                }
+                read => return read.map(|(left, _)| left),
+            };
             let (path, data) = (self.path.to_string(), left.to_string().into_bytes());
             let mut ops = vec![Op::Set { path, data, version: Some(stat.version) }];
             if left == 0 {
@@ -167,11 +176,7 @@ impl Latch {
 
     async fn read(&self, op: &'static str, how: Read) -> Result<(u32, Stat)> {
         let refuse = |code, why| Error::with_detail(op, &self.path, code, why);
-        let read = match self.znode(op).read(how).await? {
-            // A server may lag behind the one who has set it.
-            None if how == Read::Any => self.znode(op).read(Read::Newest).await?,
-            read => read,
-        };
+        let read = self.znode(op).read(how).await?;
         let Znode { data, stat } =
             read.ok_or_else(|| refuse(Code::NO_NODE, "nobody has set it"))?;
         let left = std::str::from_utf8(&data).ok().and_then(|text| text.parse().ok());

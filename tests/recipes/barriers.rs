@@ -230,6 +230,28 @@ fn many_count_at_once_and_wake_those_who_wait_once() {
 }
 
 #[test]
+fn an_event_is_counted_though_a_server_that_lags_behind_shows_no_latch_or_an_open_one() {
+    for before in [None, Some("0"), Some("no number")] {
+        let bench = Bench::with_directory();
+        let (mut raw, path) = (bench.raw(), format!("{}/latch", bench.path));
+        let latch = bench.client().latch(&path);
+        if let Some(before) = before {
+            raw.create(&path, before.as_bytes()).unwrap();
+        }
+        let read = Rule::reply(Op::GetData).path(path.as_str());
+        let old = bench.proxy.hold(read.once());
+        let counted = in_background(latch.count_down());
+        old.wait_reached(TIMEOUT).unwrap();
+        if before.is_some() {
+            raw.delete(&path).unwrap();
+        }
+        raw.create(&path, b"3").unwrap();
+        old.release();
+        assert_eq!(counted.join().unwrap().unwrap(), 2, "{before:?}");
+    }
+}
+
+#[test]
 fn a_count_whose_session_ends_before_its_reply_is_of_unknown_outcome() {
     let bench = Bench::shared();
     let client = bench.client();

@@ -169,6 +169,23 @@ fn one_that_was_deleted_and_made_anew_in_between_is_read_again() {
 }
 
 #[test]
+fn a_number_is_added_though_a_server_that_lags_behind_shows_one_that_is_too_large() {
+    for before in [i64::MAX.to_string(), "no number".to_owned()] {
+        let bench = Bench::with_directory();
+        let (mut raw, path) = (bench.raw(), format!("{}/counter", bench.path));
+        raw.create(&path, before.as_bytes()).unwrap();
+        let old = bench.proxy.hold(Rule::reply(Op::GetData).path(path.as_str()).once());
+        let counter = bench.client().counter(&path);
+        let added = thread::spawn(move || counter.add(1).wait());
+        old.wait_reached(TIMEOUT).unwrap();
+        raw.delete(&path).unwrap();
+        raw.create(&path, b"7").unwrap();
+        old.release();
+        assert_eq!(added.join().unwrap().unwrap(), 8);
+    }
+}
+
+#[test]
 fn a_change_is_not_said_to_be_made_where_only_its_receipt_was_used() {
     let bench = Bench::shared();
     let counter = counter(&bench);
