@@ -2041,8 +2041,9 @@ const char *zkl_membership_id(const zkl_membership *membership);
 const char *zkl_membership_path(const zkl_membership *membership);
 
 /**
- * 1 while it is certainly a member, by the local clock; otherwise 0. After a loss of the session it is 0 until it has
- * joined again. Costs no request.
+ * 1 while it is a member, by the local clock; otherwise 0. After a loss of the session it is 0 until it has joined
+ * again. Costs no request. It says less than a guard: a leader that others have replaced without its knowledge vouches
+ * for a session that they have ended, for a few seconds.
  *
  * Any thread. ZBADARGUMENTS: NULL. ZINVALIDSTATE: in the child of a fork.
  */

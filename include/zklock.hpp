@@ -759,7 +759,7 @@ public:
     zkl_membership *get() const noexcept { return it_.get(); }
     const char *id() const noexcept { return zkl_membership_id(it_.get()); }
     const char *path() const noexcept { return zkl_membership_path(it_.get()); }
-    /* Whether it is certainly a member now, by the local clock. */
+    /* Whether it is a member now, by the local clock. */
     bool is_member() const noexcept { return zkl_membership_is_member(it_.get()) == 1; }
     /* The membership is then empty, whatever the result. */
     status leave(int timeout_ms = ZKL_FOREVER) { return status::of(zkl_membership_leave(it_.release(), timeout_ms)); }

@@ -172,6 +172,10 @@ impl Code {
             Code::QUOTA_EXCEEDED => {
                 "raise the quota of a znode above it (setquota), or delete what it counts"
             }
+            Code::EPHEMERAL_ON_LOCAL_SESSION => {
+                "locks are ephemeral znodes: let the servers make a local session a global one \
+                 (localSessionsUpgradingEnabled)"
+            }
             Code::SESSION_CLOSED_REQUIRE_SASL_AUTH => {
                 "the servers take only clients with an identity of theirs (enforce.auth.schemes): give \
                  the client one when it connects"

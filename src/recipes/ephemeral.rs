@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use crate::client::{ClientInner, Created, TrustedSession};
 use crate::error::{Error, Result};
+use crate::retry;
 use crate::runtime::{Pending, Timer};
 use crate::znode::{Acl, CreateMode};
 
@@ -53,7 +54,7 @@ impl State {
 /// Whether it may be there after this error of a create. A server that has no parent for it knows of no earlier create,
 /// and executes none of a connection before any more.
 fn may_be_there(error: &Error, is_in_doubt: bool) -> bool {
-    error.is_outcome_unknown() || error.is_node_exists() || is_in_doubt && !error.is_no_node()
+    retry::may_be_done(error.code()) || error.is_node_exists() || is_in_doubt && !error.is_no_node()
 }
 
 impl Ephemeral {

@@ -51,7 +51,7 @@ pub(super) enum Word {
     NoDirectory,
     /// Somebody has deleted it.
     Deleted,
-    /// There can't be one now: the servers' access control forbids it.
+    /// There can't be one now: access control, a quota or the sort of the session forbids it.
     Forbidden,
 }
 
@@ -146,13 +146,18 @@ impl Receipt {
     /// The meaning of a refused transaction, if the receipt, its first operation, was refused.
     pub(super) fn word(&self, error: &Error) -> Option<Word> {
         if error.failed_op_index() != Some(0) {
-            return None;
+            // A local session owns no znodes. Which of the two codes it gets depends on the rest of the transaction.
+            let is_of_local =
+                matches!(error.code(), Code::EPHEMERAL_ON_LOCAL_SESSION | Code::SESSION_EXPIRED);
+            return (is_of_local && !self.exists()).then_some(Word::Forbidden);
         }
         match (error.code(), self.version) {
             (Code::NODE_EXISTS, None) | (Code::BAD_VERSION, Some(_)) => Some(Word::Used),
             (Code::NO_NODE, None) => Some(Word::NoDirectory),
             (Code::NO_NODE, Some(_)) => Some(Word::Deleted),
-            (Code::NO_AUTH | Code::NO_CHILDREN_FOR_EPHEMERALS, _) => Some(Word::Forbidden),
+            (Code::NO_AUTH | Code::NO_CHILDREN_FOR_EPHEMERALS | Code::QUOTA_EXCEEDED, _) => {
+                Some(Word::Forbidden)
+            }
             _ => None,
         }
     }

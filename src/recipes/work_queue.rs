@@ -12,12 +12,12 @@ use futures_lite::future::or;
 
 use super::persistent::{Persistent, pause, run};
 use super::priority::{DEFAULT_PRIORITY, in_order, prefix};
-use super::queue::{Queue, STEP_ASIDE};
+use super::queue::{Queue, STEP_ASIDE, check_path};
 use super::retry_budget::step_aside;
 use crate::client::{Children, Client, Op, TrustedSession, Watch};
 use crate::error::{Code, Error, Result};
 use crate::lock::{Caller, Guard, LockError, LockOp, LostSignal, Strategy, ready};
-use crate::path::{self, own_name};
+use crate::path::own_name;
 use crate::runtime::Pending;
 use crate::znode::{Acl, Stat};
 
@@ -44,9 +44,9 @@ use crate::znode::{Acl, Stat};
 ///
 /// # Cost
 /// A put is one request. A take is five: two listings at once, the data, the claim, and a check that it still exists.
-/// Removing it is one, and two for the claim in the background. All waiting consumers are notified of each new element
-/// and each claim that goes: with N of them, an element costs 2 N listings. Listings grow with the queue, so use it for
-/// hundreds of elements, not for a million.
+/// Removing it is one, and two for the claim in the background. All waiting consumers are notified when an element or a
+/// claim comes or goes: with N of them, an element costs 8 N listings and up to N attempts to claim it. Listings grow
+/// with the queue, so use it for hundreds of elements, not for a million.
 #[derive(Clone, Debug)]
 pub struct WorkQueue {
     client: Client,
@@ -118,6 +118,8 @@ impl WorkQueue {
     pub fn peek(&self) -> Pending<Option<Vec<u8>>> {
         let queue = self.clone();
         run("peek", &self.path, async move {
+            let refuse = |why| Error::with_detail("peek", &queue.path, Code::BAD_ARGUMENTS, why);
+            check_path(&queue.path).map_err(refuse)?;
             loop {
                 let session = queue.client.inner().trusted_session().await?;
                 match queue.first(&session).await {
@@ -163,7 +165,7 @@ impl WorkQueue {
         &self,
         work: impl Future<Output = Result<T, LockError>> + Send + 'static,
     ) -> Pending<T, LockError> {
-        match path::validate_chosen(&self.path) {
+        match check_path(&self.path) {
             Ok(()) => LockOp::Take.run(Arc::clone(&self.path), work),
             Err(why) => {
                 let refused = LockError::unusable(&self.path, why, Code::BAD_ARGUMENTS);
@@ -190,12 +192,12 @@ impl WorkQueue {
         loop {
             let session = self.client.inner().trusted_session().await;
             let session = session.map_err(|error| LockError::closed(&self.path, error))?;
-            let trouble = match self.free(&session).await {
-                Ok((free, _)) if free.is_empty() && !wait => return Ok(None),
-                Ok((free, _)) if free.is_empty() => match self.wait(&session).await {
-                    Ok(()) => return Ok(None),
-                    Err(error) => error,
-                },
+            let found = match self.free(&session).await {
+                Ok((free, _)) if free.is_empty() && wait => self.wait(&session).await,
+                found => found,
+            };
+            let trouble = match found {
+                Ok((free, _)) if free.is_empty() => return Ok(None),
                 Ok((free, queue)) => match self.claim(&session, &free[0], queue, caller).await? {
                     Ok(Some(delivery)) => return Ok(Some(delivery)),
                     // Another was faster.
@@ -224,16 +226,20 @@ impl WorkQueue {
         Ok((free(&claimed, &listed), listed.stat.version))
     }
 
-    /// Waits until there may be an element that nobody has claimed.
-    async fn wait(&self, session: &TrustedSession) -> Result<()> {
+    /// As [`free`](WorkQueue::free), but waits until there is one. None at all: the session is lost.
+    async fn wait(&self, session: &TrustedSession) -> Result<(Vec<String>, i32)> {
         let claims = self.claims();
-        let (claimed, no_claims) = watch(session, &claims).await?;
-        let (listed, no_elements) = watch(session, &self.path).await?;
-        if free(&claimed, &listed).is_empty() {
+        while session.is_trusted() {
+            let (claimed, no_claims) = watch(session, &claims).await?;
+            let (listed, no_elements) = watch(session, &self.path).await?;
+            let free = free(&claimed, &listed);
+            if !free.is_empty() {
+                return Ok((free, listed.stat.version));
+            }
             let changed = or(async { drop(no_claims.await) }, async { drop(no_elements.await) });
             or(changed, session.lost()).await;
         }
-        Ok(())
+        Ok((Vec::new(), 0))
     }
 
     /// Claims an element; `None`: another has, or it is gone.

@@ -88,9 +88,12 @@ fn elements_are_delivered_by_priority_and_then_in_order() {
     let deep = bench.direct().queue(&format!("{}/a/b", bench.path));
     deep.put("x").wait().unwrap();
     assert_eq!(drain(&deep), ["x"]);
-    let unusable = bench.direct().queue("no/path");
-    assert_eq!(unusable.put("x").wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
-    assert!(matches!(unusable.take().wait().unwrap_err(), LockError::Unusable { .. }));
+    for path in ["no/path", "/", "/zklock"] {
+        let unusable = bench.direct().queue(path);
+        assert_eq!(unusable.put("x").wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
+        assert_eq!(unusable.peek().wait().unwrap_err().code(), Code::BAD_ARGUMENTS);
+        assert!(matches!(unusable.take().wait().unwrap_err(), LockError::Unusable { .. }));
+    }
 }
 
 #[test]
@@ -389,6 +392,23 @@ fn a_consumer_that_waits_goes_on_in_its_next_session() {
     wait_for_another_session(&client, session);
     queue(&bench).put("a").wait().unwrap();
     assert_eq!(waiting.join().unwrap().data(), b"a");
+}
+
+#[test]
+fn a_consumer_that_waits_lists_elements_and_claims_once_after_each_change() {
+    let bench = Bench::with_directory();
+    let client = bench.client();
+    let consumer = in_background(&client.queue(&bench.path));
+    let lists = Rule::reply(Ops::lists()).path_prefix(around(&bench));
+    eventually("it waits", || bench.proxy.count(&lists) == 4);
+    for change in 1..=3 {
+        bench.raw().create(&format!("{}/no-element-{change}", bench.path), b"").unwrap();
+        eventually("it has looked", || bench.proxy.count(&lists) >= 4 + 2 * change);
+        client.exists("/").wait().unwrap();
+        assert_eq!(bench.proxy.count(&lists), 4 + 2 * change);
+    }
+    bench.direct().queue(&bench.path).put("x").wait().unwrap();
+    drop(consumer.join().unwrap());
 }
 
 #[test]

@@ -3,10 +3,11 @@
 use std::pin::Pin;
 use std::task::{Context, Waker};
 
-use test_support::{Bench, TIMEOUT, eventually, session_id};
-use zklock::{Client, Pending};
-use zklock_testing::Rule;
+use test_support::{Bench, TIMEOUT, eventually, options, session_id};
+use zklock::zookeeper::CreateMode;
+use zklock::{Client, Code, Pending};
 use zklock_testing::wire::{Op, Ops};
+use zklock_testing::{Rule, Server};
 
 use crate::LOSSES;
 
@@ -123,4 +124,54 @@ fn what_is_abandoned_while_its_connection_is_cut_gives_its_receipt_back() {
     assert!((996..=1_000).contains(&latch.left().wait().unwrap()));
     let elements = bench.ask(|raw| raw.children(queue.path())).unwrap().len();
     assert!((1..=5).contains(&elements), "{elements}");
+}
+
+/// A counter works, and its changes are not in doubt as long as no reply is lost.
+fn expect_to_count(client: &Client) {
+    let counter = client.counter("/counter");
+    for value in 1..=5 {
+        assert_eq!(counter.add(1).wait().unwrap(), value);
+    }
+    let queue = client.queue("/queue");
+    queue.put("x").wait().unwrap();
+    assert_eq!(queue.peek().wait().unwrap().as_deref(), Some(&b"x"[..]));
+}
+
+#[test]
+fn where_a_quota_forbids_receipts_changes_do_without() {
+    let server = Server::builder().property("enforceQuota", "true").start().unwrap();
+    let client = options().connect(&server.hosts()).wait().unwrap();
+    let limits = format!("/zookeeper/quota{DIRECTORY}/zookeeper_");
+    client.make_path(DIRECTORY).wait().unwrap();
+    client.make_path(&format!("/zookeeper/quota{DIRECTORY}")).wait().unwrap();
+    let none = b"count=-1,bytes=-1;countHardLimit=1;byteHardLimit=-1";
+    for (name, data) in [("limits", &none[..]), ("stats", b"count=1,bytes=0")] {
+        let path = format!("{limits}{name}");
+        client.create(&path, data, CreateMode::Persistent).wait().unwrap();
+    }
+    let error = client.create(&format!("{DIRECTORY}/x"), b"", CreateMode::Ephemeral).wait();
+    assert_eq!(error.unwrap_err().code(), Code::QUOTA_EXCEEDED);
+    expect_to_count(&client);
+}
+
+#[test]
+fn on_a_local_session_changes_do_without_receipts_until_it_is_a_global_one() {
+    for becomes_global in [false, true] {
+        let builder = Server::builder().property("localSessionsEnabled", "true");
+        let upgrading = ("localSessionsUpgradingEnabled", becomes_global.to_string());
+        let ensemble = builder.property(upgrading.0, upgrading.1).start_ensemble(3).unwrap();
+        let client = options().connect(&ensemble.hosts()).wait().unwrap();
+        expect_to_count(&client);
+        let acquired = client.lock("/lock").acquire().within(TIMEOUT).wait();
+        if !becomes_global {
+            let error = acquired.unwrap_err();
+            assert_eq!(error.code(), Code::EPHEMERAL_ON_LOCAL_SESSION);
+            assert!(error.to_string().contains("localSessionsUpgradingEnabled"), "{error}");
+            continue;
+        }
+        eventually("receipts are tried again", || {
+            client.counter("/global").add(1).wait().unwrap();
+            client.children(DIRECTORY).wait().is_ok_and(|there| !there.names.is_empty())
+        });
+    }
 }

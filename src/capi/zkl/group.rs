@@ -192,8 +192,9 @@ pub extern "C" fn zkl_membership_path(membership: Option<&zkl_membership>) -> *c
     membership.map_or(std::ptr::null(), |membership| membership.path.as_ptr())
 }
 
-/// 1 while it is certainly a member, by the local clock; otherwise 0. After a loss of the session it is 0 until it has
-/// joined again. Costs no request.
+/// 1 while it is a member, by the local clock; otherwise 0. After a loss of the session it is 0 until it has joined
+/// again. Costs no request. It says less than a guard: a leader that others have replaced without its knowledge vouches
+/// for a session that they have ended, for a few seconds.
 ///
 /// Any thread. ZBADARGUMENTS: NULL. ZINVALIDSTATE: in the child of a fork.
 #[unsafe(no_mangle)]

@@ -90,8 +90,9 @@ impl Membership {
         &self.path
     }
 
-    /// Whether it is certainly a member now, by the local clock. After a loss of the session it is `false` until it has
-    /// joined again. Costs no request.
+    /// Whether it is a member now, by the local clock. After a loss of the session it is `false` until it has joined
+    /// again. Costs no request. It says less than a [`Guard`](crate::Guard): a leader that others have replaced without
+    /// its knowledge vouches for a session that they have ended, for a few seconds.
     pub fn is_member(&self) -> bool {
         let state = self.state.get();
         !state.leaves && state.session.is_some_and(|session| session.is_trusted())
@@ -153,6 +154,7 @@ async fn keep(
 ) {
     let leaves = state.wait_for(|state| state.leaves.then_some(()));
     let stays = async {
+        let mut refused = None;
         loop {
             if let Some(session) = znode.session().cloned() {
                 gone(&session, &path).await;
@@ -160,6 +162,7 @@ async fn keep(
             state.update(|state| state.session.take().is_some());
             match znode.place().await {
                 Ok(()) => {
+                    refused = None;
                     let session = znode.session().cloned();
                     state.update(|state| {
                         state.session = session;
@@ -167,7 +170,9 @@ async fn keep(
                     });
                 }
                 Err(error) => {
-                    log!(WARN, %error, "a member can't join its group again");
+                    if refused.replace(error.code()) != Some(error.code()) {
+                        log!(WARN, %error, "a member can't join its group again; it is tried every second");
+                    }
                     Timer::after(AFTER_REFUSAL).await;
                 }
             }

@@ -250,7 +250,7 @@ pub(super) const STEP_ASIDE: Duration = Duration::from_millis(16);
 const MOST_PATH: usize = 500_000;
 
 /// Says what is wrong with a queue's path, if anything is.
-fn check_path(path: &str) -> std::result::Result<(), &'static str> {
+pub(super) fn check_path(path: &str) -> std::result::Result<(), &'static str> {
     path::validate_chosen(path)?;
     if path == "/" {
         return Err("the root is no queue");
