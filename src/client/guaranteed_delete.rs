@@ -101,6 +101,11 @@ impl Link {
         Pending::reply("delete", Arc::clone(path), done)
     }
 
+    /// Whether one of this session's znodes has to go and can't be deleted.
+    pub(crate) fn has_undeletable(&self) -> bool {
+        self.has_undeletable.load(Ordering::Acquire)
+    }
+
     /// A znode has to go, and the session may not delete it or look at it: it goes with the session.
     pub(crate) fn leave_behind(&self, path: &str) {
         let path = path.to_owned();

@@ -196,7 +196,7 @@ impl ClientInner {
     }
 
     /// The present link.
-    pub(super) fn link(&self, op: &'static str, path: &str) -> Result<Arc<Link>> {
+    pub(crate) fn link(&self, op: &'static str, path: &str) -> Result<Arc<Link>> {
         let status = self.status();
         match (status.failure, status.link) {
             _ if self.is_inherited() => Err(inherited(op, path)),

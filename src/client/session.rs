@@ -248,7 +248,7 @@ impl Session {
                 // Only its end frees what is left on this session. Not while a lock is held on it, which
                 // would be lost, or released: its holder would be told that it was lost.
                 let is_used = || self.inner.is_holding() || !self.inner.duties().are_done();
-                let must_end = link.has_undeletable.load(Ordering::Acquire);
+                let must_end = link.has_undeletable();
                 if must_end && self.inner.options.reopen && !is_used() {
                     return self.replace(&link, Code::SESSION_EXPIRED).await;
                 }

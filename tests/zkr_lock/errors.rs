@@ -1,7 +1,12 @@
 //! Errors are reported, not swallowed; and what a program does wrong is no reason to crash.
 
+use std::thread;
+
+use test_support::{TIMEOUT, eventually};
 use zklock::Client;
 use zklock::zookeeper::{Acl, CreateMode, Permissions};
+use zklock_testing::Rule;
+use zklock_testing::wire::Op;
 
 use crate::scene::{PATH, Scene};
 
@@ -156,4 +161,37 @@ fn an_unlock_without_the_permission_to_delete_says_so() {
     scene.expect_told('a', "0c 1c");
     scene.program.expect("isowner a", "0");
     assert_eq!(scene.claims().len(), 1);
+    // The same of a place in the queue, behind the claim that is left.
+    scene.program.expect(&format!("init b a {PATH} open"), "0");
+    scene.program.expect("lock b", "0");
+    assert_eq!(scene.claims().len(), 2);
+    scene.program.expect("unlock b", "-102");
+    assert_eq!(scene.claims().len(), 2);
+}
+
+#[test]
+fn an_unlock_of_what_was_lost_without_its_knowledge_leaves_the_reason() {
+    let mut scene = Scene::new();
+    let hosts = scene.hosts_by(&scene.proxy);
+    scene.open_only('a', &hosts, TIMEOUT);
+    scene.init("a", 'a');
+    scene.line_up("a");
+    let id = scene.id('a');
+    let watched = Rule::reply(Op::GetData);
+    eventually("the claim is watched", || scene.proxy.count(&watched) > 0);
+    // The event of the deletion waits, and with it all that the servers send, until the unlock is on its way.
+    let event = scene.proxy.hold(Rule::event());
+    scene.delete(&id);
+    event.wait_reached(TIMEOUT).unwrap();
+    let Scene { program, proxy, .. } = &mut scene;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // It looks whether the claim is still its own.
+            let look = Rule::request(Op::GetData);
+            eventually("the unlock is on its way", || proxy.count(&look) > 1);
+            event.release();
+        });
+        program.expect("unlock a", "0");
+    });
+    scene.program.expect("error a", NO_NODE);
 }

@@ -90,7 +90,8 @@ impl Recipe {
         let (finished, over) = oneshot::async_channel();
         let attempt = state.attempt;
         let client = order.client.clone();
-        let queued = Phase::Queued { cancel, placed: false, over, client };
+        let path = order.path.as_str().into();
+        let queued = Phase::Queued { cancel, placed: false, over, client, path };
         let before = std::mem::replace(&mut state.phase, queued);
         let client_before = state.client.replace(order.client.clone());
 

@@ -215,10 +215,10 @@ pub unsafe extern "C" fn zkr_lock_destroy(mutex: *mut zkr_lock_mutex) -> c_int {
     boundary::status(|| {
         // SAFETY: the header's contract.
         let mutex = unsafe { initialised("zkr_lock_destroy", mutex) }?;
-        mutex.clear();
         if let Some(recipe) = registry::remove(mutex) {
             recipe.end();
         }
+        mutex.clear();
         Ok(())
     })
 }

@@ -1,5 +1,7 @@
 //! A mutex gives its lock, or its place in the queue, back.
 
+use std::ffi::CStr;
+
 use parking_lot::MutexGuard;
 
 use super::layout::zkr_lock_mutex;
@@ -36,6 +38,7 @@ impl Recipe {
         state.at = None;
         // Why the claim could not be deleted.
         let mut left = None;
+        let ended = state.attempt + 1;
         match std::mem::take(&mut state.phase) {
             Phase::Idle => return Err(not_locked()),
             refused @ Phase::Refused(_) => {
@@ -49,14 +52,16 @@ impl Recipe {
                 drop(state);
                 drop(guard);
                 if told {
-                    mutex.show(None, self.state.lock().names.first(), false);
+                    self.show_released(mutex, ended);
                     return Ok(());
                 }
             }
-            Phase::Queued { cancel, over, client, .. } => {
+            Phase::Queued { cancel, over, client, path, .. } => {
                 state.attempt += 1;
                 drop(cancel);
-                state.phase = Phase::Releasing(withdrawn(over, client.clone()), client);
+                let own = state.names.own.as_deref().map(CStr::to_string_lossy);
+                let claim = own.map(|own| format!("{}/{own}", path.trim_end_matches('/')));
+                state.phase = Phase::Releasing(withdrawn(over, client.clone(), claim), client);
                 self.has_changed();
                 left = self.wait_for_release(state, can_wait)?;
             }
@@ -71,10 +76,18 @@ impl Recipe {
                 left = self.wait_for_release(state, can_wait)?;
             }
         }
-        mutex.show(None, self.state.lock().names.first(), false);
+        self.show_released(mutex, ended);
         program.tell(RELEASED);
         drop(turn);
         left.map_or(Ok(()), Err)
+    }
+
+    /// Shows the struct without a claim, unless another thread has locked the mutex again.
+    fn show_released(&self, mutex: &zkr_lock_mutex, ended: u64) {
+        let state = self.state.lock();
+        if state.attempt <= ended {
+            mutex.show(None, state.names.first(), false);
+        }
     }
 
     /// Gives why the claim can't be deleted, if it can't.
@@ -94,7 +107,14 @@ impl Recipe {
         }
         match block_on_until(client.inner().operation_deadline(), &mut released) {
             Some(Err(error @ LockError::NotPermitted { .. })) => Ok(Some(error.into())),
-            // Also when the session was over before, or somebody had deleted the node: it is gone.
+            // It is gone, and `zkr_lock_error` tells why.
+            Some(Err(error @ LockError::Lost { .. })) => {
+                let mut state = self.state.lock();
+                if state.attempt == attempt && matches!(state.phase, Phase::Idle) {
+                    state.phase = Phase::Refused(error.into());
+                }
+                Ok(None)
+            }
             Some(_) => Ok(None),
             None => {
                 let mut state = self.state.lock();
@@ -124,12 +144,25 @@ impl Recipe {
 }
 
 /// Waits until an abandoned claim is deleted, or its session has ended.
-fn withdrawn(over: oneshot::AsyncReceiver<()>, client: Client) -> Pending<(), LockError> {
+fn withdrawn(
+    over: oneshot::AsyncReceiver<()>,
+    client: Client,
+    claim: Option<String>,
+) -> Pending<(), LockError> {
     LockOp::Unlock.run("", async move {
         // It comes also when the task is dropped with its client.
         let _ = over.await;
         client.inner().duties().done().await;
-        Ok(())
+        let link = client.inner().link("exists", "");
+        let may_be_left = |_: &String| link.is_ok_and(|link| link.has_undeletable());
+        let Some(claim) = claim.filter(may_be_left) else { return Ok(()) };
+        match client.exists(&claim).await {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) | Err(_) => {
+                let missing = "the session may not delete it, so it stays until the session ends";
+                Err(LockError::not_permitted(&claim, missing.to_owned()))
+            }
+        }
     })
 }
 

@@ -55,6 +55,8 @@ pub(super) enum Phase {
         /// Comes when the acquire is over, its claim's deletion submitted.
         over: oneshot::AsyncReceiver<()>,
         client: Client,
+        /// Where the queue is.
+        path: Arc<str>,
     },
     /// It has no place in the queue, and this is why.
     Refused(Failure),
