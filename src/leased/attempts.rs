@@ -1,13 +1,14 @@
-//! Attempts to reach a server: not one after the other without a pause, and for the first connection not for ever.
+//! Attempts to reach a server: not one after the other without a pause.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+use std::time::Instant;
 
 use super::database::{Cause, StepError};
 
-/// How long the first connection is tried for.
-const CONNECT: Duration = Duration::from_secs(3);
-/// Between two attempts.
+/// Between two attempts, and the most that it grows to while a program connects.
 const PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
 /// Remembers when the last one failed, and why.
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
@@ -43,20 +44,21 @@ impl Attempts {
     }
 }
 
-/// Does the first step, which may take some seconds. While the database is busy, `is_given_up` gets the reason, and
-/// returns whether the caller has cancelled.
+/// Does a step of connecting, which may be repeated. While it can't be done, `is_given_up` gets the reason, and returns
+/// whether that is the end.
 pub(crate) fn first<T>(
     is_given_up: &dyn Fn(&str) -> bool,
     mut step: impl FnMut() -> Result<T, StepError>,
 ) -> Result<T, StepError> {
-    let begun = Instant::now();
+    let mut pause = PAUSE;
     loop {
         match step() {
-            Err(failure) if failure.is(Cause::Busy) => {
-                if begun.elapsed() > CONNECT || is_given_up(&failure.why) {
+            Err(failure) if failure.is(Cause::Busy) || failure.is(Cause::Unknown) => {
+                if is_given_up(&failure.why) {
                     return Err(StepError { cause: Cause::Failed, ..failure });
                 }
-                std::thread::sleep(PAUSE);
+                std::thread::sleep(pause);
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
             done => return done,
         }

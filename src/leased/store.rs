@@ -16,7 +16,7 @@ use crate::error::{Code, Error};
 use crate::lock::Lock;
 use crate::process::Process;
 use crate::raw::{at_exit, watch_for_forks};
-use crate::runtime::{Late, Latest, Pending, machine, wait_at_exit, wake};
+use crate::runtime::{BootInstant, Late, Latest, Pending, machine, wait_at_exit, wake};
 use crate::scarcity;
 use crate::threads;
 
@@ -35,10 +35,12 @@ impl Late<Error> for Shared {
 }
 
 impl Store {
-    /// Opens a database on a new thread, which works for the store from then on.
+    /// Opens a database on a new thread, which works for the store from then on. Where it can't be opened now, that is
+    /// tried until the limit has passed.
     pub(crate) fn open<D: Database>(
         location: &str,
         lease: Duration,
+        limit: Option<Duration>,
         open: impl FnOnce(&dyn Fn(&str) -> bool) -> Result<D, StepError> + Send + 'static,
     ) -> Pending<Store> {
         watch_for_forks();
@@ -63,9 +65,10 @@ impl Store {
             None => false,
         };
         let work = move || {
+            let begun = BootInstant::now();
             let is_given_up = |why: &str| {
                 known.note::<()>(&Err(StepError::new(Cause::Busy, why)));
-                send.is_closed()
+                send.is_closed() || limit.is_some_and(|limit| BootInstant::now() - begun > limit)
             };
             match open(&is_given_up) {
                 Ok(mut database) => {

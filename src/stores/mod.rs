@@ -24,6 +24,10 @@ use crate::tls::Tls;
 /// How long a lock outlives the crash of who holds it, unless something else is wanted.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// How long a server is tried to be reached, unless something else is wanted.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "redis"))]
+const SERVER: Option<Duration> = Some(Duration::from_secs(3));
+
 /// Which session timeouts a store of leases takes.
 const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(86_400);
@@ -42,12 +46,13 @@ per_process! {
 /// - A file: `BAD_ARGUMENTS` if it is no database, or another machine uses it, or its file system lacks SQLite's shared
 ///   memory. Also if this process was forked by one that has used SQLite. `NO_AUTH` if it is not writable.
 /// - Redis, PostgreSQL or MariaDB: `NO_AUTH` if the server refuses the user or the password, or the user lacks a right.
-///   `API_ERROR` if the server cannot be reached, or accepts no writes, for 3 s. `BAD_ARGUMENTS` if the database does
-///   not exist, or has tables of another version.
+///   `API_ERROR` if the server cannot be reached, or accepts no writes, for 3 s or another
+///   [time](StoreOptions::connect_timeout). `BAD_ARGUMENTS` if the database does not exist, or has tables of another
+///   version.
 ///
 /// # On connection loss
 /// With ZooKeeper it retries until a server accepts the session or the time has passed. For a file that others have
-/// locked it waits: limit that with [`within`](Pending::within).
+/// locked it waits: limit that with [`within`](Pending::within) or [`StoreOptions::connect_timeout`].
 ///
 /// # Cancel safety
 /// Dropping it leaves nothing behind but empty tables.
@@ -60,6 +65,7 @@ pub fn connect(address: &str) -> Pending<Store> {
 #[must_use]
 pub struct StoreOptions {
     session_timeout: Duration,
+    connect_timeout: Option<Duration>,
     tokens_above: Option<i64>,
     tls: Option<Tls>,
     zookeeper: ClientOptions,
@@ -76,6 +82,7 @@ impl StoreOptions {
     pub fn new() -> StoreOptions {
         StoreOptions {
             session_timeout: SESSION_TIMEOUT,
+            connect_timeout: None,
             tokens_above: None,
             tls: None,
             zookeeper: Client::options(),
@@ -106,6 +113,13 @@ impl StoreOptions {
     /// file takes from 100 ms to a day.
     pub fn session_timeout(mut self, timeout: Duration) -> StoreOptions {
         self.session_timeout = timeout;
+        self
+    }
+
+    /// How long connecting is tried while the store can't be reached, accepts no writes or is locked. The default is that
+    /// of [`ClientOptions::connect_timeout`] for ZooKeeper, 3 s for other servers, and no limit for a file.
+    pub fn connect_timeout(mut self, timeout: Duration) -> StoreOptions {
+        self.connect_timeout = Some(timeout);
         self
     }
 
@@ -141,6 +155,9 @@ impl StoreOptions {
         match address {
             Address::ZooKeeper(hosts) => {
                 let mut options = self.zookeeper.clone().session_timeout(self.session_timeout);
+                if let Some(timeout) = self.connect_timeout {
+                    options = options.connect_timeout(timeout);
+                }
                 if let Some(tls) = &self.tls {
                     options = options.tls(tls.clone());
                 }
@@ -155,7 +172,7 @@ impl StoreOptions {
                 let connect = move |is_given_up: &dyn Fn(&str) -> bool| {
                     crate::sql::sqlite::Sqlite::open(&file, is_given_up)
                 };
-                open(&shown, self, Capabilities::SQLITE, connect)
+                open(&shown, self, None, Capabilities::SQLITE, connect)
             }
             #[cfg(feature = "redis")]
             Address::Redis(address) => {
@@ -163,7 +180,7 @@ impl StoreOptions {
                 let connect = move |is_given_up: &dyn Fn(&str) -> bool| {
                     crate::redis::Redis::open(&address, tls.as_ref(), lease, is_given_up)
                 };
-                open(&shown, self, Capabilities::REDIS, connect)
+                open(&shown, self, SERVER, Capabilities::REDIS, connect)
             }
             #[cfg(feature = "postgres")]
             Address::Postgres(address) => {
@@ -171,7 +188,7 @@ impl StoreOptions {
                 let connect = move |is_given_up: &dyn Fn(&str) -> bool| {
                     crate::sql::postgres::Postgres::open(&address, tls.as_ref(), lease, is_given_up)
                 };
-                open(&shown, self, Capabilities::POSTGRES, connect)
+                open(&shown, self, SERVER, Capabilities::POSTGRES, connect)
             }
             #[cfg(feature = "mysql")]
             Address::MySql(address) => {
@@ -179,7 +196,7 @@ impl StoreOptions {
                 let connect = move |is_given_up: &dyn Fn(&str) -> bool| {
                     crate::sql::mysql::MySql::open(&address, tls.as_ref(), lease, is_given_up)
                 };
-                open(&shown, self, Capabilities::MYSQL, connect)
+                open(&shown, self, SERVER, Capabilities::MYSQL, connect)
             }
             #[allow(unreachable_patterns, reason = "not every build lacks one")]
             other => {
@@ -222,15 +239,16 @@ impl StoreOptions {
     }
 }
 
-/// Opens a store that keeps leases.
+/// Opens a store that keeps leases, within a limit unless the options have another.
 #[cfg(feature = "_leases")]
 fn open<D: leased::database::Database>(
     shown: &str,
     options: &StoreOptions,
+    limit: Option<Duration>,
     capabilities: Capabilities,
     open: impl FnOnce(&dyn Fn(&str) -> bool) -> Result<D, leased::database::StepError> + Send + 'static,
 ) -> Pending<Store> {
-    let above = options.tokens_above;
+    let (above, limit) = (options.tokens_above, options.connect_timeout.or(limit));
     let open = move |is_given_up: &dyn Fn(&str) -> bool| {
         let mut database = open(is_given_up)?;
         if let Some(above) = above {
@@ -238,7 +256,7 @@ fn open<D: leased::database::Database>(
         }
         Ok(database)
     };
-    let opened = leased::Store::open(shown, options.session_timeout, open);
+    let opened = leased::Store::open(shown, options.session_timeout, limit, open);
     opened.map(move |store| Ok(Store { kept: Kept::Leased(store?, capabilities) }))
 }
 

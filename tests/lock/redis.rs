@@ -409,6 +409,20 @@ fn a_client_that_comes_back_from_a_promoted_replica_lets_nobody_in_before_a_leas
 }
 
 #[test]
+fn a_server_that_is_late_is_waited_for_as_long_as_the_program_says() {
+    let server = Server::new();
+    let link = Link::to(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+    let address = format!("redis://{}", link.address);
+    let mut patient = StoreOptions::new().connect_timeout(TIMEOUT).connect(&address);
+    let refused = zklock::connect(&address).wait().unwrap_err();
+    assert_eq!(refused.code(), Code::API_ERROR, "{refused}");
+    let tried = futures_lite::future::poll_once(&mut patient);
+    assert!(futures_lite::future::block_on(tried).is_none(), "it has given up");
+    link.lead_to(server.addr());
+    drop(patient.wait().unwrap().lock(PATH).acquire().wait().unwrap());
+}
+
+#[test]
 fn a_client_of_a_server_that_becomes_a_replica_connects_again() {
     let (old, new) = (server_with(BRIEF), Server::fresh(IN_MEMORY, BRIEF));
     let link = Link::to(old.addr());

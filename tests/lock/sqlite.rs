@@ -84,6 +84,10 @@ fn a_file_that_another_program_locks_for_longer_than_the_lease_costs_the_lock_an
     assert!(late.is_timeout() && late.to_string().contains("database is locked"), "{late}");
     let late = zklock::connect(&file.address()).within(SHORT).wait().unwrap_err();
     assert!(late.to_string().contains("database is locked"), "{late}");
+    let options = StoreOptions::new().connect_timeout(Duration::from_millis(50));
+    let refused = options.connect(&file.address()).wait().unwrap_err();
+    assert_eq!(refused.code(), Code::API_ERROR, "{refused}");
+    assert!(refused.to_string().contains("database is locked"), "{refused}");
     while states.wait_timeout(TIMEOUT).expect("it is lost in time") != Some(GuardState::Lost) {}
     assert_eq!(guard.lost().get(), Some(LostReason::Session));
     assert!(!waiting.is_finished());

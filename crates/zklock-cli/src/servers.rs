@@ -169,7 +169,8 @@ impl Servers {
             }
             Place::Elsewhere(place) => {
                 let options = StoreOptions::new().session_timeout(session);
-                place.connect(options).within(self.connect_timeout).wait()?
+                let limit = self.connect_timeout;
+                place.connect(options.connect_timeout(limit)).within(limit).wait()?
             }
         })
     }

@@ -72,6 +72,9 @@ pub(super) unsafe fn connecting_to(
         built = built.tls(tls);
     }
     let limit = millis(function, "connect_timeout_ms", given.connect_timeout_ms)?;
+    if let Some(limit) = limit {
+        built = built.connect_timeout(limit);
+    }
     Ok((built, Some(limit.unwrap_or(CONNECT))))
 }
 

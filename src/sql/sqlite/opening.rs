@@ -9,6 +9,7 @@ use rusqlite::{
 };
 
 use super::{Sqlite, check_links, has_other_names, identity, not_done, not_found};
+use crate::leased::attempts::first;
 use crate::leased::database::{Cause, StepError};
 use crate::process::PerProcess;
 use crate::sql::tables::{FILE_VERSION, check_version, sqlite_tables};
@@ -39,14 +40,7 @@ impl Sqlite {
         }
         let () = *USED;
         let clock = clock()?;
-        let mut sqlite = loop {
-            match Sqlite::connect(file, &clock) {
-                Err(failure) if failure.is(Cause::Busy) && !is_given_up(&failure.why) => {
-                    std::thread::sleep(PAUSE)
-                }
-                connected => break connected?,
-            }
-        };
+        let mut sqlite = first(is_given_up, || Sqlite::connect(file, &clock))?;
         sqlite.take_over(is_given_up)?;
         // From here on no commit waits for the disk.
         sqlite.connection.pragma_update(None, "synchronous", "NORMAL").map_err(not_done)?;
@@ -98,7 +92,7 @@ impl Sqlite {
                 Err(failure) => return Err(failure),
             };
             if is_given_up(&why) {
-                return Err(StepError::new(Cause::Busy, "given up"));
+                return Err(StepError::new(Cause::Failed, why));
             }
             std::thread::sleep(PAUSE);
         }

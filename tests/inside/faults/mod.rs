@@ -44,7 +44,7 @@ fn open(place: &Place, lease: Duration, plan: &Plan) -> Store {
         let open = move |given_up: &dyn Fn(&str) -> bool| {
             Ok(Faulty { database: connect(given_up)?, plan, is_silent: false })
         };
-        match Store::open("faulty", lease, open).wait() {
+        match Store::open("faulty", lease, Some(TIMEOUT), open).wait() {
             Ok(store) => return store,
             // A busy machine may not make the tables within a part of a short lease.
             Err(error) => assert!(begun.elapsed() < TIMEOUT, "{error}"),
@@ -500,7 +500,7 @@ fn a_full_disk_is_named_and_what_is_held_is_lost_and_passes_on_when_there_is_roo
     let store = open(&place, LONG, &Plan::default());
     let guard = store.lock(PATH).acquire().wait().unwrap();
     // One whose database may not grow: as on a disk that is full.
-    let full = Store::open("full", LONG, move |given_up| {
+    let full = Store::open("full", LONG, None, move |given_up| {
         let database = crate::sql::sqlite::Sqlite::open(&path, given_up)?;
         database.allow_no_growth();
         Ok(database)

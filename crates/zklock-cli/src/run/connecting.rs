@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use zklock::{Code, Store, StoreOptions};
+use zklock::{Store, StoreOptions};
 
 use super::stop::Stop;
 use super::{Place, Run, SESSION_TIMEOUT};
-
-/// The time between two attempts to connect to another store.
-const PAUSE: Duration = Duration::from_secs(1);
 
 impl Run {
     pub(super) fn connect(&mut self) -> Result<Store, Stop> {
@@ -24,20 +21,13 @@ impl Run {
                 if let Some(token) = self.options.tokens_above {
                     options = options.tokens_above(token);
                 }
-                let limit = limit.unwrap_or(self.options.servers.connect_timeout);
-                if !self.options.restart {
-                    let connecting = place.connect(options).within(limit);
-                    return Ok(self.meanwhile(move || connecting.wait())??);
-                }
-                loop {
-                    let connecting = place.connect(options.clone());
-                    match self.meanwhile(move || connecting.wait())? {
-                        Err(error) if is_unreachable(&error) => {
-                            self.meanwhile(|| std::thread::sleep(PAUSE))?;
-                        }
-                        connected => return Ok(connected?),
-                    }
-                }
+                let connecting = if self.options.restart {
+                    place.connect(options.connect_timeout(Duration::MAX))
+                } else {
+                    let limit = limit.unwrap_or(self.options.servers.connect_timeout);
+                    place.connect(options.connect_timeout(limit)).within(limit)
+                };
+                return Ok(self.meanwhile(move || connecting.wait())??);
             }
         };
         let (options, hosts) = (settings.options(timeout), settings.hosts.clone());
@@ -60,9 +50,4 @@ impl Run {
         let wait = self.options.wait.filter(|wait| !wait.is_zero());
         wait.map(|wait| wait.saturating_sub(self.begun.elapsed()))
     }
-}
-
-/// Whether the server does not answer, or takes no writes yet.
-fn is_unreachable(error: &zklock::Error) -> bool {
-    error.code() == Code::API_ERROR || error.is_timeout()
 }
