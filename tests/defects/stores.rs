@@ -40,7 +40,8 @@ fn expire(server: &Database) {
 }
 
 fn connect(address: &str, lease: Duration) -> Store {
-    StoreOptions::new().session_timeout(lease).connect(address).wait().unwrap()
+    let options = StoreOptions::new().session_timeout(lease).connect_timeout(TIMEOUT);
+    options.connect(address).wait().unwrap()
 }
 
 fn file() -> (TempDir, PathBuf) {

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use test_support::{Process, TIMEOUT, acquire_in_background, child_about, say};
 use zklock::GuardState;
-use zklock::StoreOptions;
 
-use crate::place::Elsewhere;
+use crate::place::{Elsewhere, patient};
 
 const PATH: &str = "/locks/elsewhere";
 const SHORT: Duration = Duration::from_secs(2);
@@ -54,7 +53,7 @@ fn in_a_child_process_a_lock_is_held_and_looked_at() {
     let Some(about) = child_about() else { return };
     let (millis, address) = about.split_once(' ').unwrap();
     let timeout = Duration::from_millis(millis.parse().unwrap());
-    let store = StoreOptions::new().session_timeout(timeout).connect(address).wait().unwrap();
+    let store = patient(timeout).connect(address).wait().unwrap();
     let guard = store.lock(PATH).acquire().wait().unwrap();
     let (token, lost) = (guard.fencing_token(), guard.lost());
     let mut guard = Some(guard);
@@ -96,7 +95,7 @@ each_elsewhere! {
         // Larger than all that was given.
         let above = first + 1_000_000_000_000_000;
         for above in [above, 1] {
-            let options = StoreOptions::new().session_timeout(at.session_timeout());
+            let options = patient(at.session_timeout());
             drop(options.tokens_above(above).connect(&at.address()).wait().unwrap());
         }
         let mut last = above;

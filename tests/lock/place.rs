@@ -121,6 +121,12 @@ enum Store {
     },
 }
 
+/// Options to connect with however busy the machine is.
+#[allow(dead_code, reason = "not every build has such a store")]
+pub fn patient(session_timeout: Duration) -> StoreOptions {
+    StoreOptions::new().session_timeout(session_timeout).connect_timeout(test_support::TIMEOUT)
+}
+
 /// A store that is reached by its address.
 pub trait Elsewhere {
     fn address(&self) -> String;
@@ -128,8 +134,7 @@ pub trait Elsewhere {
     fn session_timeout(&self) -> Duration;
 
     fn connect(&self) -> zklock::Store {
-        let options = StoreOptions::new().session_timeout(self.session_timeout());
-        options.connect(&self.address()).wait().unwrap()
+        patient(self.session_timeout()).connect(&self.address()).wait().unwrap()
     }
 
     /// Has the session end that holds the lock.

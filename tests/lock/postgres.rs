@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 use test_support::{Process, TIMEOUT, acquire_in_background, child_about, eventually, say};
-use zklock::StoreOptions;
 use zklock::{Code, GuardState, LockError, LostReason};
 use zklock_testing::Database;
 
 use crate::endurance;
-use crate::place::Elsewhere;
+use crate::place::{Elsewhere, patient};
 use crate::servers;
 
 /// A server, and how long sessions last there.
@@ -189,7 +188,7 @@ fn one_that_is_another_version_s_is_left_alone() {
     let server = Server::with(SHORT);
     drop(server.connect());
     server.ask("UPDATE zklock_meta SET value = '3' WHERE name = 'version'");
-    let options = StoreOptions::new().session_timeout(SHORT);
+    let options = patient(SHORT);
     let error = options.connect(&server.database.url()).wait().unwrap_err();
     assert_eq!(error.code(), Code::BAD_ARGUMENTS, "{error}");
     assert!(error.to_string().contains("version 3"), "{error}");
@@ -225,7 +224,7 @@ fn the_next_host_is_tried_where_one_accepts_a_connection_and_does_not_answer() {
     let hosts = format!("{},{}", frozen.local_addr().unwrap(), server.database.addr());
     let connect = |options: &str| {
         let address = format!("postgres://zklock@{hosts}/postgres?{options}");
-        StoreOptions::new().session_timeout(SHORT).connect(&address).within(TIMEOUT).wait()
+        patient(SHORT).connect(&address).wait()
     };
     let (store, other) = (connect("").unwrap(), connect("connect_timeout=1").unwrap());
     let guard = store.lock(PATH).acquire().wait().unwrap();

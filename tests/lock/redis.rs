@@ -14,7 +14,7 @@ use zklock::{Store, StoreOptions};
 use zklock_testing::Port;
 
 use crate::endurance::{self, Fault, pause};
-use crate::place::Elsewhere;
+use crate::place::{Elsewhere, patient};
 use crate::servers::{self, Server as _};
 
 /// A server of a test's own.
@@ -358,7 +358,7 @@ impl Server {
     }
 
     fn by(&self, link: &Link) -> Store {
-        let options = StoreOptions::new().session_timeout(self.session_timeout);
+        let options = patient(self.session_timeout);
         options.connect(&self.address_at(link.address)).wait().unwrap()
     }
 

@@ -8,10 +8,9 @@ use fastrand::Rng;
 use rustix::process::{Pid, Signal, kill_process};
 use test_support::{Link, Lost, TIMEOUT, acquire_in_background, eventually};
 use zklock::GuardState;
-use zklock::StoreOptions;
 
 use crate::endurance::{self, Fault, pause};
-use crate::place::Elsewhere;
+use crate::place::{Elsewhere, patient};
 
 const PATH: &str = "/locks/server";
 const SHORT: Duration = Duration::from_secs(3);
@@ -64,7 +63,7 @@ macro_rules! each_server {
 each_server! {
     fn whatever_frame_is_lost_one_holds_at_a_time_and_nothing_is_left(server: LONG) {
         let link = Link::to(server.addr());
-        let options = StoreOptions::new().session_timeout(server.session_timeout());
+        let options = patient(server.session_timeout());
         let store = options.connect(&server.address_at(link.address)).wait().unwrap();
         let (other, connections) = (server.connect(), link.connections());
         let mut last = 0;
@@ -159,7 +158,7 @@ pub fn try_server<'a>(
     more: impl IntoIterator<Item = Fault<'a>>,
 ) {
     let faults: Vec<Fault<'_>> = of_server(server, links).into_iter().chain(more).collect();
-    let options = StoreOptions::new().session_timeout(endurance::LEASE);
+    let options = patient(endurance::LEASE);
     let connect =
         |client: usize| options.connect(&server.address_at(links[client].address)).wait().unwrap();
     endurance::try_hard(name, connect, &faults, |news| println!("{news}"));

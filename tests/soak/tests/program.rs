@@ -190,8 +190,8 @@ fn a_belief_that_the_log_does_not_bear_out_is_a_violation() {
     }
     let looked = |line: &&str| line.ends_with(&format!("{client}: look held"));
     assert!(story.iter().any(looked), "{story:#?}");
-    // Which of its writes are shown depends on what it did last.
-    let by_it = |line: &&str| line.contains(&format!("({client}) ")) && line.contains(" /soak/");
+    // The end of its session, and such of its writes as others have not crowded out.
+    let by_it = |line: &&str| line.contains(&format!("({client}) "));
     assert!(story.iter().any(by_it), "{story:#?}");
 }
 
