@@ -861,9 +861,9 @@ void zkl_client_free(zkl_client *client);
  * Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
  *
  * ZOK. ZBADARGUMENTS: an argument is NULL, the address or options are invalid, or the database does not exist or has
- * another version. ZNOAUTH: the store refuses the user or the password. ZAPIERROR: a server cannot be reached for 3 s
- * or connect_timeout_ms. ZOPERATIONTIMEOUT. ZSYSTEMERROR: no thread is available. ZKL_WOULD_DEADLOCK: inside a callback
- * of the C client. Otherwise as zkl_client_connect. zkl_last_error shows no password.
+ * another version. ZNOAUTH: the store refuses the user or the password. ZAPIERROR: a server cannot be reached for 3 s.
+ * ZOPERATIONTIMEOUT: nor within connect_timeout_ms. ZSYSTEMERROR: no thread is available. ZKL_WOULD_DEADLOCK: inside a
+ * callback of the C client. Otherwise as zkl_client_connect. zkl_last_error shows no password.
  */
 int zkl_store_connect(const char *address,
                       const zkl_client_options *options,

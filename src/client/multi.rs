@@ -277,7 +277,7 @@ impl Client {
     ///
     /// # Errors
     /// The error of the operation that failed the transaction, with its path. [`Error::failed_op_index`] gives its
-    /// index. `NOT_CONNECTED`: the client was not connected when it was called, and nothing was sent. Other operations
+    /// index. `NOT_CONNECTED`: the client was not connected when its turn came, and nothing was sent. Other operations
     /// then wait until it has tried to connect again.
     pub fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>> {
         let path = ops.first().map_or("", Op::path);

@@ -181,7 +181,7 @@ impl Counter {
             let (read, before, after) = match planned {
                 Ok((read, before, Some(after))) => (read, before, after),
                 // No write will show whether the server lags behind.
-                _ if how == Read::Any => {
+                Err(error) if how == Read::Any && error.code() == Code::BAD_ARGUMENTS => {
                     how = Read::Newest;
                     continue;
                 }

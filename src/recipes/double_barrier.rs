@@ -115,7 +115,14 @@ impl DoubleBarrier {
                     continue;
                 }
                 Some(placed) if placed.id() != session.id() => {
-                    present = self.participant();
+                    // It counts as long as its session lives, which may be ended in the background.
+                    match self.client.inner().session_gone(placed.id()).await {
+                        Err(error) if error.is_transient() => pause(&error).await,
+                        gone => {
+                            gone.map_err(|error| named("enter", &self.path, &error))?;
+                            present = self.participant();
+                        }
+                    }
                     continue;
                 }
                 Some(_) => {}
@@ -127,11 +134,19 @@ impl DoubleBarrier {
                     return Ok(Entered { barrier: self, znode, name, round });
                 }
                 Ok(Seen::Changed) => {}
-                Ok(Seen::Missing) => present = self.participant(),
-                Err(error) if error.is_no_node() => present = self.participant(),
+                Ok(Seen::Missing) => present = self.another(present).await?,
+                Err(error) if error.is_no_node() => present = self.another(present).await?,
                 Err(error) if error.is_transient() => pause(&error).await,
                 Err(error) => return Err(named("enter", &self.path, &error)),
             }
+        }
+    }
+
+    /// Another one, once the one before is gone for certain.
+    async fn another(&self, (_, before): (String, Ephemeral)) -> Result<(String, Ephemeral)> {
+        match before.remove().await {
+            Err(error) if !error.is_transient() => Err(named("enter", &self.path, &error)),
+            _ => Ok(self.participant()),
         }
     }
 

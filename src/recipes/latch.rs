@@ -140,15 +140,18 @@ impl Latch {
         let mut losses = 0_u32;
         let mut how = Read::Any;
         loop {
-            let (left, stat) = match self.read(OP, how).await {
-                Ok((left @ 1.., stat)) => (left - 1, stat),
-                // No write will show whether the server lags behind.
-                _ if how == Read::Any => {
-                    how = Read::Newest;
-                    continue;
-                }
-                read => return read.map(|(left, _)| left),
+            let read = self.read(OP, how).await;
+            let may_be_old = match &read {
+                Ok((left, _)) => *left == 0,
+                Err(error) => [Code::NO_NODE, Code::BAD_ARGUMENTS].contains(&error.code()),
             };
+            if may_be_old && how == Read::Any {
+                // No write will show whether the server lags behind.
+                how = Read::Newest;
+                continue;
+            }
+            let (left, stat) = read?;
+            let Some(left) = left.checked_sub(1) else { return Ok(0) };
             let (path, data) = (self.path.to_string(), left.to_string().into_bytes());
             let mut ops = vec![Op::Set { path, data, version: Some(stat.version) }];
             if left == 0 {

@@ -355,6 +355,35 @@ fn a_file_that_is_mounted_by_itself_is_refused_and_one_in_a_mounted_directory_is
 
 /// What a child process does; nothing in any other.
 #[test]
+fn in_a_child_process_the_directory_changes() {
+    let Some(about) = child_about() else { return };
+    std::env::set_current_dir(&about).unwrap();
+    let store = zklock::connect("sqlite:locks.db").wait().unwrap();
+    let guard = store.lock("/locks/beside").acquire().wait().unwrap();
+    let elsewhere = Path::new(&about).join("elsewhere");
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::env::set_current_dir(&elsewhere).unwrap();
+    say(store.lock(PATH).try_acquire().wait().unwrap().is_none());
+    say(guard.state() == GuardState::Held);
+    say(elsewhere.join("locks.db").exists());
+}
+
+#[test]
+fn a_program_that_changes_its_directory_stays_with_its_file() {
+    let file = File::new();
+    let guard = file.connect().lock(PATH).acquire().wait().unwrap();
+    let test = "sqlite::in_a_child_process_the_directory_changes";
+    let about = file.path().parent().unwrap().display().to_string();
+    let mut child = Process::start_test(test, &about);
+    for said in ["true", "true", "false"] {
+        child.expect(said);
+    }
+    assert!(child.end().success());
+    guard.release().wait().unwrap();
+}
+
+/// What a child process does; nothing in any other.
+#[test]
 fn in_a_child_process_a_disk_is_full() {
     let Some(about) = child_about() else { return };
     mount(&["-t", "tmpfs", "-o", "size=1m", "none", &about]);

@@ -7,7 +7,7 @@ use test_support::{
     Bench, TIMEOUT, eventually, expect_blocked, poll_until, session_id, wait_for_another_session,
 };
 use zklock::recipes::Entered;
-use zklock::zookeeper::{Acl, Permissions};
+use zklock::zookeeper::{Acl, CreateMode, Permissions};
 use zklock::{Code, Error, Pending, Result};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
@@ -456,6 +456,30 @@ fn a_participant_whose_session_ends_is_in_no_round_that_is_over_for_the_others()
     expect_blocked([&late]);
     let another = enter(&bench, 2);
     for one in [late, another] {
+        drop(one.join().unwrap().unwrap());
+    }
+}
+
+#[test]
+fn a_participant_in_a_new_session_does_not_count_its_znode_of_the_old_one() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let waiting = in_background(client.double_barrier(&bench.path, 2).enter());
+    eventually("one is there", || there(&bench) == 1);
+    let session = session_id(&client);
+    // What it may not delete has its session replaced, and the end of the old one is on its way for long.
+    let forbidden = format!("{}-forbidden", bench.path);
+    let acl = [Acl::new(Permissions::READ | Permissions::CREATE, "world", "anyone")];
+    let other = bench.direct();
+    other.create_with_acl(&forbidden, b"", CreateMode::Persistent, &acl).wait().unwrap();
+    let end = bench.proxy.hold(Rule::request(Op::CloseSession));
+    drop(client.lock(&forbidden).acquire().wait().unwrap());
+    end.wait_reached(TIMEOUT).unwrap();
+    wait_for_another_session(&client, session);
+    expect_blocked([&waiting]);
+    end.release();
+    let other = enter(&bench, 2);
+    for one in [waiting, other] {
         drop(one.join().unwrap().unwrap());
     }
 }

@@ -61,10 +61,12 @@ fn what_waited_to_be_sent_when_the_connection_was_lost_leaves_no_receipt_in_doub
     let gate = bench.proxy.hold(Rule::reply(Op::Multi).path_prefix(&bench.path).once());
     let burst: Vec<Pending<()>> = (0..3 * IN_FLIGHT).map(|_| queue.put("x")).collect();
     gate.wait_reached(TIMEOUT).unwrap();
+    let sent = Rule::request(Op::Multi).path_prefix(&bench.path);
+    eventually("no more are sent", || bench.proxy.count(&sent) >= IN_FLIGHT);
     bench.proxy.reset_all();
     gate.release();
     burst.into_iter().for_each(|put| put.wait().unwrap());
-    eventually("the others are deleted", || receipts(&bench, &client) <= IN_FLIGHT);
+    eventually("the others are deleted", || receipts(&bench, &client) <= IN_FLIGHT + KEPT);
     let elements = bench.ask(|raw| raw.children(&bench.path)).unwrap().len();
     assert_eq!(elements, 3 * IN_FLIGHT + 1);
 }

@@ -54,9 +54,9 @@ pub const ZKL_CAN_LOSE_SERVERS: c_int = 512;
 /// Any thread; blocks. On success `*client` is the program's: free it with zkl_client_free.
 ///
 /// ZOK. ZBADARGUMENTS: an argument is NULL, the address or options are invalid, or the database does not exist or has
-/// another version. ZNOAUTH: the store refuses the user or the password. ZAPIERROR: a server cannot be reached for 3 s
-/// or connect_timeout_ms. ZOPERATIONTIMEOUT. ZSYSTEMERROR: no thread is available. ZKL_WOULD_DEADLOCK: inside a callback
-/// of the C client. Otherwise as zkl_client_connect. zkl_last_error shows no password.
+/// another version. ZNOAUTH: the store refuses the user or the password. ZAPIERROR: a server cannot be reached for 3 s.
+/// ZOPERATIONTIMEOUT: nor within connect_timeout_ms. ZSYSTEMERROR: no thread is available. ZKL_WOULD_DEADLOCK: inside a
+/// callback of the C client. Otherwise as zkl_client_connect. zkl_last_error shows no password.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn zkl_store_connect(
     address: *const c_char,

@@ -1,7 +1,7 @@
 //! How a database file is opened: its tables, the clock that its sessions end by, and where its tokens go on.
 
 use std::fs;
-use std::path::Path;
+use std::path::{self, Path};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{
@@ -39,9 +39,14 @@ impl Sqlite {
             return Err(StepError::new(Cause::Unusable, why));
         }
         let () = *USED;
+        // The program may change its directory.
+        let file = &path::absolute(file).map_err(|error| not_found(file, &error))?;
         let clock = clock()?;
         let mut sqlite = first(is_given_up, || Sqlite::connect(file, &clock))?;
-        sqlite.take_over(is_given_up)?;
+        sqlite.take_over(is_given_up).map_err(|failure| match failure.cause {
+            Cause::Busy => StepError { cause: Cause::Failed, ..failure },
+            _ => failure,
+        })?;
         // From here on no commit waits for the disk.
         sqlite.connection.pragma_update(None, "synchronous", "NORMAL").map_err(not_done)?;
         Ok(sqlite)
@@ -92,7 +97,7 @@ impl Sqlite {
                 Err(failure) => return Err(failure),
             };
             if is_given_up(&why) {
-                return Err(StepError::new(Cause::Failed, why));
+                return Err(StepError::new(Cause::Busy, why));
             }
             std::thread::sleep(PAUSE);
         }

@@ -215,10 +215,13 @@ pub unsafe extern "C" fn zkr_lock_destroy(mutex: *mut zkr_lock_mutex) -> c_int {
     boundary::status(|| {
         // SAFETY: the header's contract.
         let mutex = unsafe { initialised("zkr_lock_destroy", mutex) }?;
+        // First, so that a completion that runs on another thread cannot lock it again.
+        mutex.clear();
         if let Some(recipe) = registry::remove(mutex) {
             recipe.end();
+            // What was written to it until then.
+            mutex.show(None, None, false);
         }
-        mutex.clear();
         Ok(())
     })
 }

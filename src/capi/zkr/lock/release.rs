@@ -14,7 +14,8 @@ use crate::client::Client;
 use crate::error::{Code, Error};
 use crate::lock::{LockError, LockOp};
 use crate::raw::inside_callback;
-use crate::runtime::{Pending, block_on_until};
+use crate::retry;
+use crate::runtime::{Pending, Timer, block_on_until};
 
 impl Recipe {
     /// Gives the lock, or the place in the queue, back.
@@ -38,7 +39,6 @@ impl Recipe {
         state.at = None;
         // Why the claim could not be deleted.
         let mut left = None;
-        let ended = state.attempt + 1;
         match std::mem::take(&mut state.phase) {
             Phase::Idle => return Err(not_locked()),
             refused @ Phase::Refused(_) => {
@@ -52,7 +52,7 @@ impl Recipe {
                 drop(state);
                 drop(guard);
                 if told {
-                    self.show_released(mutex, ended);
+                    self.state.lock().show(mutex);
                     return Ok(());
                 }
             }
@@ -76,18 +76,10 @@ impl Recipe {
                 left = self.wait_for_release(state, can_wait)?;
             }
         }
-        self.show_released(mutex, ended);
+        self.state.lock().show(mutex);
         program.tell(RELEASED);
         drop(turn);
         left.map_or(Ok(()), Err)
-    }
-
-    /// Shows the struct without a claim, unless another thread has locked the mutex again.
-    fn show_released(&self, mutex: &zkr_lock_mutex, ended: u64) {
-        let state = self.state.lock();
-        if state.attempt <= ended {
-            mutex.show(None, state.names.first(), false);
-        }
     }
 
     /// Gives why the claim can't be deleted, if it can't.
@@ -156,11 +148,17 @@ fn withdrawn(
         let link = client.inner().link("exists", "");
         let may_be_left = |_: &String| link.is_ok_and(|link| link.has_undeletable());
         let Some(claim) = claim.filter(may_be_left) else { return Ok(()) };
-        match client.exists(&claim).await {
-            Ok(None) => Ok(()),
-            Ok(Some(_)) | Err(_) => {
-                let missing = "the session may not delete it, so it stays until the session ends";
-                Err(LockError::not_permitted(&claim, missing.to_owned()))
+        loop {
+            match client.exists(&claim).await {
+                Ok(Some(_)) => {
+                    let missing =
+                        "the session may not delete it, so it stays until the session ends";
+                    return Err(LockError::not_permitted(&claim, missing.to_owned()));
+                }
+                Err(error) if error.is_transient() && !error.is_session_over() => {
+                    Timer::after(retry::SOON).await;
+                }
+                Ok(None) | Err(_) => return Ok(()),
             }
         }
     })
