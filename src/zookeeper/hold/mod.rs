@@ -163,6 +163,8 @@ impl Tenure {
         self: &Arc<Self>,
         store: Option<StoreRef>,
     ) -> impl Future<Output = Result<(), LockError>> + Send + use<> {
+        // A session may be replaced when nothing is held on it and nothing is left to do: there is no moment between.
+        let duty = self.client.duties().begin();
         let lost = self.ended().or_else(|| {
             let reason = self.end(LostReason::Released);
             (reason != LostReason::Released).then_some(reason)
@@ -173,6 +175,7 @@ impl Tenure {
             Some(LostReason::Broken | LostReason::Session) => self.delete_claims(),
             None => self.delete_by(Node::release),
         };
+        drop(duty);
         let tenure = Arc::clone(self);
         async move {
             let path = &tenure.spec.lock.path;
