@@ -229,8 +229,14 @@ impl Shell {
         Shell { keys, screen, _shell: Running(child) }
     }
 
-    fn types(&mut self, text: &str) {
-        self.keys.write_all(text.as_bytes()).unwrap();
+    /// Begins with a blank, which means nothing to a shell: a process that reads from the terminal may take one more
+    /// character before it sees that it was stopped.
+    fn types(&mut self, line: &str) {
+        self.presses(&format!(" {line}\n"));
+    }
+
+    fn presses(&mut self, keys: &str) {
+        self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
     fn shows(&self, text: &str) {
@@ -242,14 +248,14 @@ impl Shell {
 #[test]
 fn a_script_that_is_stopped_by_ctrl_z_gives_the_terminal_back_and_goes_on() {
     let mut shell = Shell::start();
-    shell.types("bash -c '\"$ZKLOCK\" run $LOCK -c \"echo re\"\"ady; read a; echo has \\$a\"; echo ended $((2 + 3))'\n");
+    shell.types("bash -c '\"$ZKLOCK\" run $LOCK -c \"echo re\"\"ady; read a; echo has \\$a\"; echo ended $((2 + 3))'");
     shell.shows("ready");
-    shell.types("\x1a");
+    shell.presses("\x1a");
     shell.shows("Stopped");
-    shell.types("echo shell $((6 * 7))\n");
+    shell.types("echo shell $((6 * 7))");
     shell.shows("shell 42");
-    shell.types("fg\n");
-    shell.types("text\n");
+    shell.types("fg");
+    shell.types("text");
     shell.shows("has text");
     shell.shows("ended 5");
 }
@@ -257,28 +263,28 @@ fn a_script_that_is_stopped_by_ctrl_z_gives_the_terminal_back_and_goes_on() {
 #[test]
 fn both_ends_of_a_pipe_may_read_from_the_terminal() {
     let mut shell = Shell::start();
-    shell.types("\"$ZKLOCK\" run $LOCK -c 'read a; echo left has $a' | cat\n");
-    shell.types("first\n");
+    shell.types("\"$ZKLOCK\" run $LOCK -c 'read a; echo left has $a' | cat");
+    shell.types("first");
     shell.shows("left has first");
-    shell.types("\"$ZKLOCK\" run $LOCK -- sleep 600 | (read b </dev/tty; echo right has $b)\n");
-    shell.types("second\n");
+    shell.types("\"$ZKLOCK\" run $LOCK -- sleep 600 | (read b </dev/tty; echo right has $b)");
+    shell.types("second");
     shell.shows("right has second");
-    shell.types("\x03");
-    shell.types("echo in | \"$ZKLOCK\" run $LOCK -c 'read c </dev/tty; echo it has $c'\n");
-    shell.types("third\n");
+    shell.presses("\x03");
+    shell.types("echo in | \"$ZKLOCK\" run $LOCK -c 'read c </dev/tty; echo it has $c'");
+    shell.types("third");
     shell.shows("it has third");
 }
 
 #[test]
 fn a_job_of_the_background_reads_from_the_terminal_once_it_is_in_the_foreground() {
     let mut shell = Shell::start();
-    shell.types("\"$ZKLOCK\" run $LOCK -c 'read a; echo has $a' &\n");
-    shell.types("while ! jobs | grep -q Stop; do sleep 0.1; done; echo stopped $((2 * 3))\n");
+    shell.types("\"$ZKLOCK\" run $LOCK -c 'read a; echo has $a' &");
+    shell.types("while ! jobs | grep -q Stop; do sleep 0.1; done; echo stopped $((2 * 3))");
     shell.shows("stopped 6");
-    shell.types("fg\n");
-    shell.types("text\n");
+    shell.types("fg");
+    shell.types("text");
     shell.shows("has text");
-    shell.types("echo shell $((6 * 7))\n");
+    shell.types("echo shell $((6 * 7))");
     shell.shows("shell 42");
 }
 
@@ -286,11 +292,11 @@ fn a_job_of_the_background_reads_from_the_terminal_once_it_is_in_the_foreground(
 fn a_script_ends_at_ctrl_c() {
     let mut shell = Shell::start();
     shell.types(
-        "bash -c '\"$ZKLOCK\" run $LOCK -c \"echo re\"\"ady; exec sleep 600\"; echo went on'\n",
+        "bash -c '\"$ZKLOCK\" run $LOCK -c \"echo re\"\"ady; exec sleep 600\"; echo went on'",
     );
     shell.shows("ready");
-    shell.types("\x03");
-    shell.types("echo status $?\n");
+    shell.presses("\x03");
+    shell.types("echo status $?");
     shell.shows("status 130");
     assert!(!shell.screen.lock().unwrap().contains("\nwent on"));
 }
@@ -300,25 +306,25 @@ fn ctrl_c_comes_once() {
     let mut shell = Shell::start();
     let count = "n=0; trap 'n=$((n+1)); echo INT $n' INT; trap 'echo counted $n; exit' USR1";
     let script = format!("{count}; echo re''ady; while :; do sleep 0.1; done");
-    shell.types(&format!("\"$ZKLOCK\" run $LOCK -- bash -c \"{}\"\n", script.replace('$', "\\$")));
+    shell.types(&format!("\"$ZKLOCK\" run $LOCK -- bash -c \"{}\"", script.replace('$', "\\$")));
     shell.shows("ready");
-    shell.types("\x03");
+    shell.presses("\x03");
     shell.shows("INT 1");
     // A second that zklock had sent would come before this.
-    shell.types("\x1a");
+    shell.presses("\x1a");
     shell.shows("Stopped");
-    shell.types("kill -USR1 %1; fg\n");
+    shell.types("kill -USR1 %1; fg");
     shell.shows("counted 1");
 }
 
 #[test]
 fn a_shell_that_is_killed_on_the_terminal_leaves_it_to_the_caller() {
     let mut shell = Shell::start();
-    shell.types("bash -c '\"$ZKLOCK\" run $LOCK -- bash --norc -i; read a; echo script has $a'\n");
-    shell.types("echo inner $((6 * 7))\n");
+    shell.types("bash -c '\"$ZKLOCK\" run $LOCK -- bash --norc -i; read a; echo script has $a'");
+    shell.types("echo inner $((6 * 7))");
     shell.shows("inner 42");
-    shell.types("kill -9 $$\n");
+    shell.types("kill -9 $$");
     shell.shows("Killed");
-    shell.types("text\n");
+    shell.types("text");
     shell.shows("script has text");
 }
