@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::system::uname;
 use zklock::zookeeper::{Acl, CreateMode, Op, Stat};
-use zklock::{Client, Guard, LockError};
+use zklock::{Client, Code, Guard, LockError, Pending};
 
 use crate::failure::Failure;
 use crate::output::say;
@@ -142,7 +142,7 @@ impl Mark {
         stat: &Stat,
         period: Duration,
     ) -> Result<Option<Duration>, Failure> {
-        let now = guard.set(path, &self.write(), Some(stat.version)).wait()?.mtime;
+        let now = sent(|| guard.set(path, &self.write(), Some(stat.version)))?.mtime;
         let started = self.started.unwrap_or(now);
         if u128::from(started.saturating_sub(now).unsigned_abs()) > period.as_millis()
             && started > now
@@ -197,7 +197,8 @@ impl MarkedRun {
             Some(_) => {}
             None if client.exists(&path).wait().map_err(Failure::from)?.is_none() => {
                 let (path, data, mode) = (path.clone(), Vec::new(), CreateMode::Persistent);
-                guard.multi(&[Op::Create { path, data, acl, mode }]).wait().map_err(fail)?;
+                let create = [Op::Create { path, data, acl, mode }];
+                sent(|| guard.multi(&create)).map_err(fail)?;
             }
             None => {}
         }
@@ -206,6 +207,7 @@ impl MarkedRun {
             match guard.set(&path, &mark.write(), None).within(STEP).wait() {
                 Ok(stat) => break stat.mtime,
                 Err(LockError::OutcomeUnknown { .. } | LockError::TimedOut { .. }) => {}
+                Err(error) if error.code() == Code::NOT_CONNECTED => {}
                 Err(error) => return Err(fail(error)),
             }
             // If it is there, it counts, so the command must start. A lost connection is no reason to give up: only the
@@ -231,8 +233,18 @@ impl MarkedRun {
     /// The lock is lost, or the mark can't be written.
     pub fn end(mut self, guard: &Guard, outcome: &str) -> Result<(), Failure> {
         self.mark.outcome = Some(outcome.to_owned());
-        guard.set(&self.path, &self.mark.write(), None).wait()?;
+        sent(|| guard.set(&self.path, &self.mark.write(), None))?;
         Ok(())
+    }
+}
+
+/// Makes a write for which there may be no connection yet: it is tried as long as the lock is held.
+fn sent<T>(write: impl Fn() -> Pending<T, LockError>) -> Result<T, LockError> {
+    loop {
+        match write().wait() {
+            Err(error) if error.code() == Code::NOT_CONNECTED => std::thread::sleep(PAUSE),
+            written => return written,
+        }
     }
 }
 

@@ -146,6 +146,29 @@ fn who_waits_for_the_fate_of_a_mark_hears_signals_and_of_the_loss_of_the_lock() 
 }
 
 #[test]
+fn the_end_of_a_run_is_marked_though_the_connection_is_lost_at_that_moment() {
+    let bench = Bench::shared();
+    let directory = tempfile::tempdir().unwrap();
+    let [started, end] = ["started", "end"].map(|name| directory.path().join(name));
+    let script = "touch \"$0\"; while ! test -e \"$1\"; do sleep 0.05; done";
+    let files = [&started, &end].map(|file| file.to_str().unwrap());
+    let hosts = bench.proxy.hosts();
+    let args =
+        ["run", "--hosts", &hosts, "--session-timeout", "60s", "--once-per", "20h", &bench.path];
+    let running = start(&[&args[..], &["--", "sh", "-c", script], &files].concat());
+    eventually("the command runs", || started.exists());
+    let handshake = bench.proxy.hold(Rule::reply(Op::Connect));
+    bench.proxy.reset_all();
+    handshake.wait_reached(TIMEOUT).unwrap();
+    std::fs::write(&end, "").unwrap();
+    // While there is no connection, the command ends.
+    std::thread::sleep(Duration::from_millis(300));
+    handshake.release();
+    assert_eq!(as_shells(running.end()), Some(0));
+    assert!(zklock("last", &[&bench.path]).1.contains("with status 0"));
+}
+
+#[test]
 fn a_run_of_a_command_that_is_not_there_does_not_count() {
     let path = Bench::shared().path;
     let run = |command: &str| zklock("run", &["--once-per", "20h", &path, "--", command, "ran"]);
