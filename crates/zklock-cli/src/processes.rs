@@ -27,6 +27,11 @@ impl Process {
         matches!(self.state, 'Z' | 'X')
     }
 
+    /// Whether a signal has stopped it.
+    pub fn is_stopped(&self) -> bool {
+        self.state == 'T'
+    }
+
     /// Sends it a signal, if it is still the process that was seen.
     ///
     /// # Errors

@@ -113,8 +113,9 @@ impl Hold<'_> {
                 return outcome;
             }
             self.supervised.look_after_others();
-            if self.state.stop_at.is_some_and(|at| boot_clock::now() >= at) {
-                self.stop();
+            // The command does not stop.
+            if self.state.stop_at.is_some_and(|at| boot_clock::now() >= at) && self.is_to_stop() {
+                let _ = kill_process(getpid(), Signal::STOP);
             }
         }
     }
@@ -166,8 +167,11 @@ impl Hold<'_> {
             Event::Report(Report::Stopped { resumed, signal }) => {
                 // One that was stopped by hand, and not from its terminal, says nothing of us.
                 let job_control = [Signal::TSTP, Signal::TTIN, Signal::TTOU];
-                if resumed == state.resumed && job_control.iter().any(|s| s.as_raw() == signal) {
-                    self.stop();
+                if resumed == state.resumed
+                    && job_control.iter().any(|s| s.as_raw() == signal)
+                    && self.is_to_stop()
+                {
+                    self.supervised.order(&Order::Stop);
                 }
             }
             Event::NoSupervisor => {
@@ -239,17 +243,19 @@ impl Hold<'_> {
         }
     }
 
-    /// Stops this process as its command was, so that a shell sees it. The supervisor goes on keeping the time.
-    fn stop(&mut self) {
+    /// This process is to be stopped as its command was, so that a shell sees it; `false` if it can't be. The supervisor
+    /// goes on keeping the time.
+    fn is_to_stop(&mut self) -> bool {
         self.state.stop_at = None;
         // A report that the command was stopped is of this stop, also if it comes later.
         self.state.resumed += 1;
         if getpid().is_init() {
             // The first process of a container cannot be stopped: nothing would continue the command.
-            return self.resume();
+            self.resume();
+            return false;
         }
-        // Other threads may be stopped first. What follows when it goes on is left to the signal that says so.
-        let _ = kill_process(getpid(), Signal::STOP);
+        // What follows when it goes on is left to the signal that says so.
+        true
     }
 
     fn resume(&mut self) {

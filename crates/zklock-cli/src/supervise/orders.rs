@@ -12,6 +12,8 @@ pub enum Order {
     Until(Duration),
     /// Send that signal to the command's process group.
     Signal(i32),
+    /// Stop `zklock run`, as its command was.
+    Stop,
     /// Let a stopped command go on. `time` counts them.
     Resume { time: u32 },
     /// SIGKILL at that time, unless all has ended by then.
@@ -84,6 +86,7 @@ impl Order {
             ),
             Order::Until(until) => format!("until {}", until.as_nanos()),
             Order::Signal(signal) => format!("signal {signal}"),
+            Order::Stop => "stop".to_owned(),
             Order::Resume { time } => format!("resume {time}"),
             Order::KillAt(at) => format!("kill-at {}", at.as_nanos()),
             Order::End => "end".to_owned(),
@@ -103,6 +106,7 @@ impl Order {
             }),
             "until" => Order::Until(nanos(words.next())?),
             "signal" => Order::Signal(words.next()?.parse().ok()?),
+            "stop" => Order::Stop,
             "resume" => Order::Resume { time: words.next()?.parse().ok()? },
             "kill-at" => Order::KillAt(nanos(words.next())?),
             "end" => Order::End,
@@ -167,7 +171,7 @@ mod tests {
         let resume = Order::Resume { time: 3 };
         let until = Order::Until(Duration::MAX.min(Duration::from_secs(9)));
         let kill_at = Order::KillAt(Duration::from_secs(8));
-        let plain = [Order::Signal(15), Order::End, Order::Kill];
+        let plain = [Order::Signal(15), Order::Stop, Order::End, Order::Kill];
         for order in [Order::Start(start), until, resume, kill_at].into_iter().chain(plain) {
             assert_eq!(Order::read(&order.write()), Some(order));
         }

@@ -13,8 +13,8 @@ use nix::sys::signal::SigSet;
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{
-    Pid, Signal, WaitStatus, getpid, kill_process_group, set_child_subreaper,
-    set_parent_process_death_signal,
+    Pid, Signal, WaitStatus, getpid, getppid, kill_process, kill_process_group,
+    set_child_subreaper, set_parent_process_death_signal,
 };
 use rustix::stdio::stdin;
 use rustix::time::{
@@ -78,6 +78,7 @@ pub fn supervise(options: SuperviseOptions) -> io::Result<()> {
     let (input, running, prepared, interrupted, is_alone) = (None, None, None, None, false);
     let mut supervisor = Supervisor {
         options,
+        parent: getppid(),
         group,
         cgroup,
         input,
@@ -115,6 +116,8 @@ pub fn supervise(options: SuperviseOptions) -> io::Result<()> {
 
 struct Supervisor {
     options: SuperviseOptions,
+    /// `zklock run`.
+    parent: Option<Pid>,
     /// The process group of `zklock run`, where the command shares it: on a terminal, whose keys then reach both.
     group: Option<Pid>,
     cgroup: Option<Cgroup>,
@@ -195,6 +198,10 @@ impl Supervisor {
                     self.signal_group(pid, signal);
                 }
             }
+            (Some(Order::Stop), Some(running)) if running.status.is_none() => {
+                let pid = running.pid;
+                self.stop_with(pid);
+            }
             (Some(Order::Resume { time }), Some(running)) if running.status.is_none() => {
                 running.resumed = time;
                 let pid = running.pid;
@@ -202,6 +209,18 @@ impl Supervisor {
             }
             (Some(Order::KillAt(at)), Some(running)) => running.ending.kill_at(at),
             _ => {}
+        }
+    }
+
+    /// Stops `zklock run`, unless its job has been continued since the command was stopped: a SIGCONT that came before the
+    /// stop is lost.
+    fn stop_with(&self, command: Pid) {
+        let is_stopped = || Process::read(command).is_some_and(|command| command.is_stopped());
+        if is_stopped() && getppid() == self.parent {
+            let _ = self.parent.map(|parent| kill_process(parent, Signal::STOP));
+            if !is_stopped() {
+                let _ = self.parent.map(|parent| kill_process(parent, Signal::CONT));
+            }
         }
     }
 
