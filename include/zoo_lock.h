@@ -158,8 +158,9 @@ int zkr_lock_lock_owner(zkr_lock_mutex_t *mutex);
  * call, unless it ran when the lock was lost. This also waits for a completion that runs on another thread.
  *
  * Returns
- *   0                  released
- *   ZNOAUTH            the session may not delete the owner's claim, which stays until the session ends
+ *   0                  released, or lost before (zkr_lock_error() tells why); inside a callback of the
+ *                      handle also when it is not confirmed yet
+ *   ZNOAUTH            the session may not delete the claim, which stays until the session ends
  *                      (the path's ACL must give DELETE)
  *   ZSYSTEMERROR       the mutex is not locked
  *   ZBADARGUMENTS      as above

@@ -173,8 +173,8 @@ impl Code {
                 "raise the quota of a znode above it (setquota), or delete what it counts"
             }
             Code::EPHEMERAL_ON_LOCAL_SESSION => {
-                "locks are ephemeral znodes: let the servers make a local session a global one \
-                 (localSessionsUpgradingEnabled)"
+                "ephemeral znodes, of which locks are made, need a global session: let the servers make one of a \
+                 local session (localSessionsUpgradingEnabled)"
             }
             Code::SESSION_CLOSED_REQUIRE_SASL_AUTH => {
                 "the servers take only clients with an identity of theirs (enforce.auth.schemes): give \
