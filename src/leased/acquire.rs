@@ -6,12 +6,11 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::claim::{Claim, Status};
-use super::database::{Cause, StepError};
-use super::inner::{Inner, error_of};
+use super::database::Cause;
+use super::inner::{Inner, refused};
 use super::spec::Spec;
 use super::tenure::Tenure;
 use super::worker::Shared;
-use crate::error::Code;
 use crate::lock::{AcquireTrace, Caller, Contender, Guard, LockError, LockOp, LostReason};
 use crate::runtime::{Late, Timer};
 
@@ -151,15 +150,4 @@ fn guard(inner: &Arc<Inner>, claim: Arc<Claim>, trace: &AcquireTrace) -> Guard {
     claim.trace(trace);
     let store = Arc::clone(inner);
     Guard::new(Tenure::begin(inner, claim), store, trace.started)
-}
-
-/// The meaning of a database's answer for a lock.
-pub(super) fn refused(op: LockOp, path: &str, failure: StepError) -> LockError {
-    match failure.cause {
-        Cause::TooFewPermits | Cause::Unusable => {
-            LockError::unusable(path, failure.why, Code::BAD_ARGUMENTS)
-        }
-        Cause::NotPermitted => LockError::not_permitted(path, failure.why),
-        _ => LockError::store(path, error_of(op.name(), path, failure)),
-    }
 }

@@ -80,9 +80,10 @@ pub(crate) trait Database: Send + 'static {
         Ok(None)
     }
 
-    /// Gives each claim without a session a new one, which lasts for one lease. Somebody has deleted the session's row, but
-    /// the holder may live, and renew it.
-    fn adopt_orphans(&mut self) -> Result<(), StepError> {
+    /// Repairs what no step leaves. A claim without a session, whose row somebody has deleted, gets a new one that lasts for
+    /// one lease: its holder may live, and renew it. A session lasts for two leases at the most: if the clock was set back,
+    /// one whose client is dead would last for as much longer.
+    fn repair(&mut self) -> Result<(), StepError> {
         Ok(())
     }
 

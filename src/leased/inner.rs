@@ -9,9 +9,10 @@ use std::time::Duration;
 use super::backlog::{Progress, Step};
 use super::claim::Claim;
 use super::database::{Cause, StepError};
+use super::duties::Deleted;
 use super::worker::{Shared, Work, Worker};
 use crate::error::{Code, Error};
-use crate::lock::LockOp;
+use crate::lock::{LockError, LockOp};
 use crate::process::inherited;
 use crate::runtime::{Unfinished, wake};
 
@@ -90,8 +91,8 @@ impl Inner {
         }
     }
 
-    /// Deletes a claim that is over, whether or not anybody waits for the answer: whether there was one.
-    pub(super) fn release(&self, claim: &Arc<Claim>) -> oneshot::AsyncReceiver<bool> {
+    /// Deletes a claim that is over, whether or not anybody waits for the answer.
+    pub(super) fn release(&self, claim: &Arc<Claim>) -> oneshot::AsyncReceiver<Deleted> {
         let (send, answer) = oneshot::async_channel();
         let (claim, mut send) = (Arc::clone(claim), Some(send));
         let unfinished = Unfinished::begin();
@@ -124,4 +125,15 @@ pub(super) fn error_of(op: &'static str, path: &str, failure: StepError) -> Erro
         Cause::Failed => Code::API_ERROR,
     };
     Error::with_detail(op, path, code, failure.why)
+}
+
+/// The meaning of a database's answer for a lock.
+pub(super) fn refused(op: LockOp, path: &str, failure: StepError) -> LockError {
+    match failure.cause {
+        Cause::TooFewPermits | Cause::Unusable => {
+            LockError::unusable(path, failure.why, Code::BAD_ARGUMENTS)
+        }
+        Cause::NotPermitted => LockError::not_permitted(path, failure.why),
+        _ => LockError::store(path, error_of(op.name(), path, failure)),
+    }
 }

@@ -28,7 +28,7 @@ impl Worker {
         self.look_pause = self.database.shortest_look();
         self.look_at = self.look_at.min(now + self.look_pause);
         // Whose session ends next is not known any more.
-        self.sweep_at.get_or_insert(now);
+        self.sweep_at = Some(now);
         self.look_at_ends();
     }
 
@@ -70,7 +70,7 @@ impl Worker {
         };
         let tells_all = self.database.tells_what_concerns_others();
         if is_time {
-            self.database.adopt_orphans().unwrap_or_else(failed);
+            self.database.repair().unwrap_or_else(failed);
         }
         if is_time || ((is_any || !tells_all) && self.is_waited_for()) {
             match self.database.sweep() {
@@ -188,7 +188,7 @@ impl Worker {
             }
         }
         let known = number_of(&self.claims);
-        if wants.claims != known + self.open_releases() {
+        if wants.claims != known + self.duties.claims() + self.left_behind.len() {
             self.check_claims();
         }
     }
@@ -214,8 +214,8 @@ impl Worker {
             .collect();
         let known = self.claims.values().flat_map(BTreeMap::keys);
         let known: HashSet<i64> = known.copied().collect();
-        let is_stray =
-            |(number, id): &(i64, Uuid)| !known.contains(number) && !self.in_doubt.contains(id);
+        let is_known = |id: &Uuid| self.in_doubt.contains(id) || self.left_behind.contains(id);
+        let is_stray = |(number, id): &(i64, Uuid)| !known.contains(number) && !is_known(id);
         let strays: Vec<Uuid> = there.into_iter().filter(is_stray).map(|(_, id)| id).collect();
         // A release that a database has forgotten keeps others out for as long as the session lives.
         strays.into_iter().for_each(|id| self.delete_stray(id));

@@ -9,6 +9,7 @@ pub(crate) mod attempts;
 mod backlog;
 mod claim;
 pub(crate) mod database;
+mod duties;
 mod inner;
 mod looks;
 mod session;

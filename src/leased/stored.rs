@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 
 use futures_lite::future::or;
 
-use super::acquire::{self, Ahead, late, refused};
+use super::acquire::{self, Ahead, late};
 use super::backlog::Progress;
 use super::database::{Cause, StepError};
-use super::inner::{Inner, error_of};
+use super::inner::{Inner, error_of, refused};
 use super::spec::Spec;
 use super::worker::Worker;
 use crate::error::Code;

@@ -7,7 +7,8 @@ use std::time::Duration;
 use futures_lite::future::{Boxed, or};
 
 use super::claim::{Claim, Place, Status};
-use super::inner::Inner;
+use super::duties::Deleted;
+use super::inner::{Inner, refused};
 use crate::lock::{Access, GuardState, LockError, LockOp, LostReason, StoreRef, tenure};
 use crate::process::Process;
 use crate::runtime::Pending;
@@ -31,7 +32,7 @@ impl Tenure {
     }
 
     /// Ends it by its holder's will. Gives why it has ended before, if it has.
-    fn end(&self) -> (Option<LostReason>, Option<oneshot::AsyncReceiver<bool>>) {
+    fn end(&self) -> (Option<LostReason>, Option<oneshot::AsyncReceiver<Deleted>>) {
         let before = tenure::Tenure::ended(self);
         self.claim.set(Status::Over(LostReason::Released));
         // It may have been lost in between.
@@ -150,8 +151,11 @@ impl tenure::Tenure for Tenure {
             };
             let confirmed = async {
                 match gone.await {
-                    Ok(true) => Ok(()),
-                    Ok(false) if self.place().is_some_and(|place| place.session.is_trusted()) => {
+                    Ok(Ok(true)) => Ok(()),
+                    Ok(Err(failure)) => Err(refused(LockOp::Release, &self.claim.lock, failure)),
+                    Ok(Ok(false))
+                        if self.place().is_some_and(|place| place.session.is_trusted()) =>
+                    {
                         was_lost(LostReason::Deleted)
                     }
                     _ => was_lost(LostReason::Session),

@@ -4,7 +4,7 @@
 //! the step is tried again after steps on other locks. If a deletion or another duty fails, it is tried until it is certain,
 //! or until the session is over by the database's clock.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -16,13 +16,14 @@ use uuid::Uuid;
 use super::backlog::{Backlog, Progress, Step};
 use super::claim::{Claim, Status};
 use super::database::{Cause, Claimed, Database, StepError};
+use super::duties::{Deleted, Duties, Duty, Ending};
 use super::session::Session;
 use crate::lock::{Contender, LostReason};
 use crate::logging::log;
 use crate::panics::catch_panic;
 use crate::process::Process;
 use crate::retry;
-use crate::runtime::{BootInstant, Latest, Unfinished, machine, wake};
+use crate::runtime::{BootInstant, Latest, machine, wake};
 
 pub(super) type Work = Box<dyn FnMut(&mut Worker) -> Progress + Send>;
 
@@ -88,31 +89,6 @@ impl Shared {
     }
 }
 
-/// A duty: it is due at some time, and is tried until it is certain.
-struct Duty {
-    due: Instant,
-    /// When nothing of it can be left any more.
-    ends: BootInstant,
-    what: Ending,
-    /// Whether an attempt was not answered.
-    may_be_done: bool,
-    answer: Option<oneshot::Sender<bool>>,
-    _unfinished: Unfinished,
-}
-
-impl Duty {
-    /// Whether it deletes the claim with that id.
-    fn is_of(&self, claim: Uuid) -> bool {
-        matches!(self.what, Ending::Claim { id, .. } if id == claim)
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Ending {
-    Claim { id: Uuid, lock: Arc<str> },
-    Session(Uuid),
-}
-
 pub(super) type Numbered = BTreeMap<i64, Arc<Claim>>;
 
 pub(super) struct Worker {
@@ -130,7 +106,9 @@ pub(super) struct Worker {
     pub(super) waiting: HashMap<Arc<str>, Numbered>,
     /// Claims that may exist because a reply was lost. They are looked up by id, and are not deleted as strays.
     pub(super) in_doubt: HashSet<Uuid>,
-    duties: VecDeque<Duty>,
+    /// Claims that this user may not delete. They go with the session, which is ended once it holds nothing else.
+    pub(super) left_behind: HashSet<Uuid>,
+    pub(super) duties: Duties,
     /// Those who wait until nothing is left to be done.
     closing: Vec<oneshot::Sender<()>>,
     pub(super) look_at: Instant,
@@ -153,7 +131,8 @@ impl Worker {
             claims: HashMap::new(),
             waiting: HashMap::new(),
             in_doubt: HashSet::new(),
-            duties: VecDeque::new(),
+            left_behind: HashSet::new(),
+            duties: Duties::default(),
             closing: Vec::new(),
             look_at: now,
             look_pause: Duration::ZERO,
@@ -195,22 +174,23 @@ impl Worker {
     /// The store is gone or closed: whether nothing is left to be done.
     fn has_ended(&mut self) -> bool {
         self.lose(LostReason::Session);
-        // What can't be deleted is over with its session.
-        self.duties.retain(|duty| BootInstant::now() < duty.ends);
-        self.duties.is_empty()
+        self.duties.are_done()
     }
 
     /// Does what is due.
     fn keep(&mut self) {
         let now = Instant::now();
-        if self.session.as_ref().is_some_and(|session| !session.is_trusted()) {
+        let is_over = self.session.as_ref().is_some_and(|session| !session.is_trusted());
+        let is_free = !self.holds_any() && self.duties.claims() == 0;
+        let must_end = is_free && !self.left_behind.is_empty();
+        if is_over || must_end {
             self.lose(LostReason::Session);
         }
         self.renew_if_due();
         if self.is_looking() && now >= self.look_at {
             self.look_around();
         }
-        if self.duties.iter().any(|duty| now >= duty.due) {
+        if self.duties.first_due().is_some_and(|due| now >= due) {
             self.do_duties();
         }
         self.answer_closing();
@@ -227,10 +207,9 @@ impl Worker {
         /// Without anything that is due.
         const LONG: Duration = Duration::from_secs(3600);
         let now = Instant::now();
-        let duties = self.duties.iter().map(|duty| duty.due);
         let renewal = self.session.iter().map(|_| self.renew_at);
         let look = self.is_looking().then_some(self.look_at);
-        let first = duties.chain(renewal).chain(look).min();
+        let first = self.duties.first_due().into_iter().chain(renewal).chain(look).min();
         first.map_or(LONG, |first| first.saturating_duration_since(now))
     }
 
@@ -272,7 +251,7 @@ impl Worker {
     fn renew(&mut self) {
         let Some(session) = self.session.clone() else { return };
         let lease = self.shared.lease;
-        let is_needed = !self.claims.is_empty() || self.open_releases() > 0;
+        let is_needed = !self.claims.is_empty() || self.duties.claims() > 0;
         if !is_needed && self.used.elapsed() > lease {
             return self.lose(LostReason::Session);
         }
@@ -286,16 +265,16 @@ impl Worker {
                 self.renewed = now;
                 self.renew_at = now + lease / 3;
             }
-            Ok(true) => self.renew_at = now + BUSY,
             Ok(false) => self.lose(LostReason::Session),
-            Err(failure) => {
+            not_confirmed => {
+                let failure = not_confirmed.err();
                 // One that others keep out for a moment is nothing yet.
                 let is_late = now.duration_since(self.renewed) > lease / 2;
-                if is_late || !failure.is(Cause::Busy) {
+                if is_late || failure.as_ref().is_some_and(|failure| !failure.is(Cause::Busy)) {
                     session.set_suspended(true);
                 }
-                self.renew_at = now + pause_after(&failure);
-                log!(DEBUG, %failure, "a renewal was not confirmed");
+                self.renew_at = now + failure.as_ref().map_or(BUSY, pause_after);
+                log!(DEBUG, ?failure, "a renewal was not confirmed");
             }
         }
     }
@@ -305,18 +284,17 @@ impl Worker {
         let Some(session) = self.session.take() else { return };
         session.lose();
         let now = Instant::now();
-        let is_held = self.holds_any() || self.duties.iter().any(|duty| duty.due > now);
+        let is_held = self.holds_any() || !self.duties.are_all_due();
         for claim in self.claims.drain().flat_map(|(_, claims)| claims.into_values()) {
             claim.set(Status::Over(reason));
         }
         self.waiting.clear();
         self.in_doubt.clear();
+        self.left_behind.clear();
         // Holders have as long to end their work as if the lease ran out.
         let is_closed = self.shared.is_closed.load(Ordering::Acquire);
         let notice = if is_held && !is_closed { session.notice() } else { Duration::ZERO };
-        // Claims that were to be deleted later go with it.
-        let due = now + notice;
-        self.duties.iter_mut().for_each(|duty| duty.due = duty.due.min(due));
+        self.duties.lose_session(now + notice, self.shared.lease);
         self.end(Ending::Session(session.id), notice, None);
         self.shared.changed();
     }
@@ -386,14 +364,12 @@ impl Worker {
         &mut self,
         claim: &Claim,
         after: Duration,
-        answer: Option<oneshot::Sender<bool>>,
+        answer: Option<oneshot::Sender<Deleted>>,
     ) {
         self.forget(claim);
         let (id, lock) = (claim.id(), Arc::clone(&claim.lock));
         self.in_doubt.remove(&id);
-        // It may have been to be deleted later: it was broken, and its grace is not over.
-        let is_later = |duty: &Duty| duty.answer.is_none() && !duty.may_be_done;
-        self.duties.retain(|duty| !(duty.is_of(id) && is_later(duty)));
+        self.duties.forget_later(id);
         self.end(Ending::Claim { id, lock }, after, answer);
     }
 
@@ -404,38 +380,39 @@ impl Worker {
         remove(&mut self.waiting, place.number, claim);
     }
 
-    fn end(&mut self, what: Ending, after: Duration, answer: Option<oneshot::Sender<bool>>) {
-        let (due, _unfinished) = (Instant::now() + after, Unfinished::begin());
-        let ends = BootInstant::now() + after + self.shared.lease;
-        self.duties.push_back(Duty { due, ends, what, may_be_done: false, answer, _unfinished });
-    }
-
-    /// How many claims are to be deleted yet.
-    pub(super) fn open_releases(&self) -> usize {
-        self.duties.iter().filter(|duty| matches!(duty.what, Ending::Claim { .. })).count()
+    fn end(&mut self, what: Ending, after: Duration, answer: Option<oneshot::Sender<Deleted>>) {
+        let lives = self.session.is_some() && matches!(what, Ending::Claim { .. });
+        self.duties.add(what, after, (!lives).then_some(self.shared.lease), answer);
     }
 
     /// Deletes a claim that nobody knows of here.
     pub(super) fn delete_stray(&mut self, stray: Uuid) {
-        if !self.duties.iter().any(|duty| duty.is_of(stray)) {
+        if !self.duties.are_of(stray) {
             self.end(Ending::Claim { id: stray, lock: Arc::default() }, Duration::ZERO, None);
         }
     }
 
     fn do_duties(&mut self) {
         let now = Instant::now();
+        // Others are at these locks, and it takes a while to find that out.
+        let mut busy = HashSet::new();
         for _ in 0..self.duties.len() {
             // Before the duty is taken out: a renewal looks for claims that no duty deletes.
             self.renew_if_due();
-            match self.duties.pop_front() {
-                Some(duty) if now >= duty.due => self.do_duty(duty),
-                Some(later) => self.duties.push_back(later),
-                None => return,
+            let Some(mut duty) = self.duties.take() else { return };
+            if duty.lock().is_some_and(|lock| busy.contains(lock)) {
+                duty.due = duty.due.max(now + BUSY);
+            }
+            if now >= duty.due {
+                busy.extend(self.do_duty(duty));
+            } else {
+                self.duties.put_back(duty);
             }
         }
     }
 
-    fn do_duty(&mut self, mut duty: Duty) {
+    /// Tries it once. Gives the lock that others are at.
+    fn do_duty(&mut self, mut duty: Duty) -> Option<Arc<str>> {
         let done = match &duty.what {
             Ending::Claim { id, lock } => self.database.release(*id, lock),
             Ending::Session(id) => self.database.end(*id).map(|()| true),
@@ -445,24 +422,47 @@ impl Worker {
                 if let Some(answer) = duty.answer.take() {
                     // Where it is gone after an attempt that was not answered, that has deleted it.
                     let was_there = was_there || duty.may_be_done;
-                    wake::send(answer, was_there);
+                    wake::send(answer, Ok(was_there));
                 }
                 self.shared.changed();
                 match duty.what {
                     Ending::Claim { lock, .. } => self.look_at_lock(&lock),
                     Ending::Session(_) => self.look_at_all(),
                 }
+                None
             }
             Err(failure) => {
-                let is_session = matches!(duty.what, Ending::Session(_));
-                duty.may_be_done |= failure.is(Cause::Unknown);
-                // By then it is over by itself.
-                if !is_session || BootInstant::now() < duty.ends {
-                    duty.due = Instant::now() + pause_after(&failure);
-                    self.duties.push_back(duty);
+                let busy = duty.lock().filter(|_| failure.is(Cause::Busy)).cloned();
+                let is_forbidden = failure.is(Cause::NotPermitted);
+                match duty.what {
+                    Ending::Claim { id, .. } if is_forbidden && duty.is_on_a_living_session() => {
+                        self.leave_behind(id, duty.answer, failure);
+                    }
+                    _ if duty.is_over() => {}
+                    _ => {
+                        duty.may_be_done |= failure.is(Cause::Unknown);
+                        duty.due = Instant::now() + pause_after(&failure);
+                        self.duties.put_back(duty);
+                        log!(DEBUG, %failure, "a claim is not deleted yet");
+                    }
                 }
-                log!(DEBUG, %failure, "a claim is not deleted yet");
+                busy
             }
+        }
+    }
+
+    /// This user may not delete that claim.
+    fn leave_behind(
+        &mut self,
+        claim: Uuid,
+        answer: Option<oneshot::Sender<Deleted>>,
+        failure: StepError,
+    ) {
+        let why = failure.why.clone();
+        log!(WARN, why, "a claim may not be deleted: it blocks others until the session ends");
+        self.left_behind.insert(claim);
+        if let Some(answer) = answer {
+            wake::send(answer, Err(failure));
         }
     }
 

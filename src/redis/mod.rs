@@ -65,7 +65,7 @@ impl Server {
 }
 
 impl Redis {
-    /// Connects to a server. This may take some seconds, and ends when the caller cancels.
+    /// Connects to a server. It is tried until the caller gives up.
     pub(crate) fn open(
         address: &str,
         tls: Option<&Tls>,
@@ -186,8 +186,8 @@ fn refused(error: &RedisError) -> StepError {
         ) => Cause::Busy,
         ErrorKind::Server(_) | ErrorKind::Extension => match error.code() {
             Some("NOAUTH" | "WRONGPASS") => Cause::NotPermitted,
-            // Another script runs for long.
-            Some("BUSY") => Cause::Busy,
+            // Another script runs for long; too few replicas are there.
+            Some("BUSY" | "NOREPLICAS") => Cause::Busy,
             _ => Cause::Failed,
         },
         _ => Cause::Unknown,

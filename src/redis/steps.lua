@@ -152,6 +152,10 @@ end
 
 -- Ends the sessions whose time has passed. Their clients may be alive.
 local function end_late()
+  -- The clock was set back.
+  for _, session in ipairs(redis.call('ZRANGEBYSCORE', P .. 'sessions', '(' .. text(now + longest), '+inf')) do
+    redis.call('ZADD', P .. 'sessions', text(now + longest), session)
+  end
   for _, session in ipairs(redis.call('ZRANGEBYSCORE', P .. 'sessions', '-inf', now)) do
     end_session(session)
     publish(session, 0, '')
@@ -360,10 +364,6 @@ function steps.news(session) return { redis.call('GET', P .. 'news:' .. session)
 
 -- Ends the sessions whose time has passed; gives how long it takes until there is something to be found again.
 function steps.sweep()
-  -- The clock was set back.
-  for _, session in ipairs(redis.call('ZRANGEBYSCORE', P .. 'sessions', '(' .. text(now + longest), '+inf')) do
-    redis.call('ZADD', P .. 'sessions', text(now + longest), session)
-  end
   end_late()
   is_settled()
   local first = redis.call('ZRANGE', P .. 'sessions', 0, 0, 'WITHSCORES')[2]

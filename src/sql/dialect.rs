@@ -107,12 +107,22 @@ pub(super) fn step<D: Dialect, T>(
     }
 }
 
-/// Fails where the server takes no writes, or this user may make none.
+/// Fails where the server takes no writes, or this user may not make all that steps are made of: who may not delete
+/// could acquire a lock, and not release it.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(super) fn check_writes(database: &mut impl Dialect) -> Result<(), StepError> {
     database.begin_step(Some(""))?;
+    let tried = ["session", "claim", "limit"].iter().try_for_each(|table| {
+        [
+            format!("INSERT INTO zklock_{table} SELECT * FROM zklock_{table} WHERE 1 = 0"),
+            format!("DELETE FROM zklock_{table} WHERE 1 = 0"),
+            format!("SELECT * FROM zklock_{table} WHERE 1 = 0 FOR UPDATE"),
+        ]
+        .iter()
+        .try_for_each(|statement| database.execute(statement, &[]).map(drop))
+    });
     database.undo_step();
-    Ok(())
+    tried
 }
 
 /// A step has begun.

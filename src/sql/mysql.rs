@@ -240,8 +240,11 @@ fn refused(error: &Error) -> NoAnswer {
     let (what, is_refusal) = match refusal.code {
         // Waited for too long, or in each other's way: InnoDB has undone the statement, or all of it.
         1205 | 1213 => (Cause::Busy, true),
-        // Too many connections, shutting down, killed, too long for it, read-only, as one that stands in for another.
-        1040 | 1053 | 1203 | 1290 | 1317 | 1836 | 1927 | 1969 | 3024 | 4031 => (Cause::Busy, false),
+        // Too many connections, not ready in its cluster, shutting down, killed, too long for it, read-only, as one that
+        // stands in for another.
+        1040 | 1047 | 1053 | 1203 | 1290 | 1317 | 1836 | 1927 | 1969 | 3024 | 4031 => {
+            (Cause::Busy, false)
+        }
         1044 | 1045 | 1142 | 1227 | 1698 => (Cause::NotPermitted, true),
         // No such database; what is too long for a column.
         1049 | 1406 => (Cause::Unusable, true),

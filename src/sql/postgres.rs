@@ -69,7 +69,7 @@ struct Connection {
 }
 
 impl Postgres {
-    /// Connects to a server and makes missing tables. This may take some seconds, and ends when the caller cancels.
+    /// Connects to a server and makes missing tables. It is tried until the caller gives up.
     pub(crate) fn open(
         address: &str,
         tls: Option<&Tls>,

@@ -92,6 +92,19 @@ pub(super) fn adopt<D: Dialect>(
     Ok(())
 }
 
+/// Whether any session lasts for more than two leases. Renewals give one; one that is under way may have read the clock
+/// later.
+pub(super) fn has_too_long<D: Dialect>(database: &mut D, now: i64) -> Result<bool, StepError> {
+    let select = "SELECT id FROM zklock_session WHERE expires > ? + 2 * lease LIMIT 1";
+    Ok(!database.query(select, &[now.into()])?.is_empty())
+}
+
+/// Has those last for two.
+pub(super) fn shorten<D: Dialect>(database: &mut D, now: i64) -> Result<(), StepError> {
+    let update = "UPDATE zklock_session SET expires = ? + 2 * lease WHERE expires > ? + 2 * lease";
+    database.execute(update, &[now.into(), now.into()]).map(drop)
+}
+
 /// Some claims on a lock, in their order.
 pub(super) const PAGES: &str = "SELECT number, kind, permits FROM zklock_claim
     WHERE path = ? AND number > ? ORDER BY number LIMIT ?";

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::dialect::{Begun, Dialect, Row as Found, Statement, Value, step};
 use super::queries::{
     CONTENDER, EVERYWHERE, IN_FRONT, PAGES, adopt, ahead_of, contender, delete_session, end_late,
-    first_page, front_from, front_of, limit_of, orphans, wake,
+    first_page, front_from, front_of, has_too_long, limit_of, orphans, shorten, wake,
 };
 use crate::leased::database::{Cause, Changes, Claimed, Database, Front, Row, StepError, Wants};
 use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
@@ -169,7 +169,7 @@ impl<D: Dialect> Database for D {
         let made = blocked.map_or(made, Ok)?;
         if has_orphans {
             // Where it fails, whoever waits does it later.
-            let _ = self.adopt_orphans();
+            let _ = self.repair();
         }
         if matches!(made, Claimed::Waits { .. }) {
             self.waits(&row.session.to_string());
@@ -328,13 +328,15 @@ impl<D: Dialect> Database for D {
         }
     }
 
-    fn adopt_orphans(&mut self) -> Result<(), StepError> {
-        if orphans(self, EVERYWHERE, &[])?.is_empty() {
+    fn repair(&mut self) -> Result<(), StepError> {
+        let (_, now) = self.first_end()?;
+        if orphans(self, EVERYWHERE, &[])?.is_empty() && !has_too_long(self, now)? {
             return Ok(());
         }
-        step(self, Some("sweep"), |database, begun| {
+        step(self, Some("sweep"), |database, Begun { now, .. }| {
+            shorten(database, now)?;
             let orphans = orphans(database, EVERYWHERE, &[])?;
-            adopt(database, &orphans, begun.now)
+            adopt(database, &orphans, now)
         })
     }
 

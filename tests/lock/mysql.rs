@@ -109,6 +109,47 @@ fn a_server_that_takes_no_writes_is_named_by_acquires_and_refused_at_connect() {
 }
 
 #[test]
+fn a_user_who_may_take_locks_and_not_release_them_is_refused_at_connect() {
+    let server = Server::with(Duration::from_secs(3));
+    drop(server.connect());
+    server.ask("CREATE USER taker");
+    server.ask("GRANT SELECT, INSERT, UPDATE ON *.* TO taker");
+    let database = server.database.url().rsplit_once('/').unwrap().1.to_owned();
+    let address = format!("mysql://taker@{}/{database}", server.database.addr());
+    let error = zklock::connect(&address).within(TIMEOUT).wait().unwrap_err();
+    assert!(error.code() == Code::NO_AUTH && error.to_string().contains("DELETE"), "{error}");
+}
+
+#[test]
+fn tokens_go_on_when_the_server_has_lost_its_memory() {
+    let server = Server::with(Duration::from_secs(3));
+    let guard = server.connect().lock(PATH).acquire().wait().unwrap();
+    let token = guard.fencing_token();
+    guard.release().wait().unwrap();
+    for table in ["claim", "session", "gate", "limit", "meta"] {
+        server.ask(&format!("DROP TABLE zklock_{table}"));
+    }
+    let guard = server.connect().lock(PATH).acquire().wait().unwrap();
+    assert!(guard.fencing_token() > token);
+    guard.release().wait().unwrap();
+}
+
+#[test]
+fn a_session_that_a_clock_which_was_set_back_keeps_for_years_ends_after_two_leases() {
+    let lease = Duration::from_secs(3);
+    let server = Server::with(lease);
+    let store = server.connect();
+    server.ask(&format!(
+        "INSERT INTO zklock_session VALUES ('theirs', {}, 9000000000000000000)",
+        lease.as_nanos()
+    ));
+    server.ask(&format!(
+        "INSERT INTO zklock_claim VALUES (1, 'one', 'theirs', '{PATH}', 0, 0, 0, 'theirs', 1, '', '', NULL, NULL)"
+    ));
+    store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+}
+
+#[test]
 fn a_transaction_that_stays_open_on_one_lock_s_row_delays_no_other_lock() {
     // Longer than any test.
     let server = Server::with(Duration::from_secs(3_600));

@@ -137,10 +137,16 @@ fn a_server_that_takes_no_writes_and_a_user_who_may_make_none_are_refused_at_con
     let server = Server::with(LONG);
     drop(server.connect());
     server.ask("CREATE ROLE reader LOGIN SUPERUSER; ALTER ROLE reader SET default_transaction_read_only = on");
-    server.ask("CREATE ROLE poor LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO poor");
+    server.ask(
+        "CREATE ROLE poor LOGIN; GRANT SELECT ON ALL TABLES IN SCHEMA public TO poor;
+         CREATE ROLE taker LOGIN; GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA public TO taker;
+         CREATE ROLE giver LOGIN; GRANT SELECT, DELETE, UPDATE ON ALL TABLES IN SCHEMA public TO giver",
+    );
     for (user, code, why) in [
         ("reader", Code::API_ERROR, "does not allow writes"),
         ("poor", Code::NO_AUTH, "permission denied for table zklock_gate"),
+        ("taker", Code::NO_AUTH, "permission denied for table zklock_session"),
+        ("giver", Code::NO_AUTH, "permission denied for table zklock_session"),
     ] {
         let address = format!("postgres://{user}@{}/postgres", server.database.addr());
         let refused = || zklock::connect(&address).within(TIMEOUT).wait().unwrap_err();
@@ -169,6 +175,77 @@ fn a_row_that_somebody_deletes_is_a_lock_that_is_lost_or_a_claim_that_is_made_an
     assert!(guard.release().wait().unwrap_err().is_lost());
     assert_eq!(next.state(), GuardState::Held);
     next.release().wait().unwrap();
+}
+
+#[test]
+fn a_release_that_is_not_permitted_says_so_and_ends_the_session_once_it_holds_nothing_else() {
+    let server = Server::with(SHORT);
+    drop(server.connect());
+    server.ask("CREATE ROLE app LOGIN; GRANT ALL ON ALL TABLES IN SCHEMA public TO app");
+    let address = format!("postgres://app@{}/postgres", server.database.addr());
+    let (store, other) = (patient(SHORT).connect(&address).wait().unwrap(), server.connect());
+    let kept = store.lock("/locks/kept").acquire().wait().unwrap();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    server.ask("REVOKE DELETE ON zklock_claim FROM app");
+    let error = guard.release().within(TIMEOUT).wait().unwrap_err();
+    assert!(matches!(error, LockError::NotPermitted { .. }), "{error:?}");
+    assert!(error.to_string().contains("permission denied for table zklock_claim"), "{error}");
+    let waiting = acquire_in_background(&other.lock(PATH));
+    assert_eq!(kept.lost().wait_timeout(2 * SHORT), None, "it is not lost for that");
+    assert!(!waiting.is_finished());
+    kept.release().within(TIMEOUT).wait().unwrap_err();
+    waiting.join().unwrap().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn a_session_whose_time_has_passed_takes_no_claim_though_nobody_has_ended_it() {
+    let server = Server::with(LONG);
+    let (store, other) = (server.connect(), server.connect());
+    let before = store.lock("/locks/before").acquire().wait().unwrap();
+    server.ask("UPDATE zklock_session SET expires = 1");
+    let guard = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
+    assert!(other.lock(PATH).try_acquire().within(TIMEOUT).wait().unwrap().is_none());
+    assert_eq!((guard.state(), before.is_lost()), (GuardState::Held, true));
+}
+
+#[test]
+fn a_step_waits_for_the_disk_where_the_server_s_default_is_not_to() {
+    let server = Server::with(LONG);
+    let store = server.connect();
+    server.ask(
+        "ALTER DATABASE postgres SET synchronous_commit = off;
+         CREATE TABLE seen (value text);
+         CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN INSERT INTO seen VALUES (current_setting('synchronous_commit')); RETURN NEW; END $$;
+         CREATE TRIGGER see BEFORE INSERT ON zklock_claim FOR EACH ROW EXECUTE FUNCTION see()",
+    );
+    drop(store);
+    server.connect().lock(PATH).acquire().wait().unwrap().release().wait().unwrap();
+    let (runtime, program) = server.begin("");
+    let seen = runtime.block_on(program.query_one("SELECT value FROM seen", &[])).unwrap();
+    assert_eq!(seen.get::<_, &str>(0), "on");
+}
+
+#[test]
+fn a_store_whose_server_is_down_closes_once_its_session_is_over() {
+    let server = Server::with(SHORT);
+    let store = server.connect();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    server.database.kill();
+    store.close().within(TIMEOUT).wait().unwrap();
+    assert!(guard.is_lost());
+}
+
+#[test]
+fn a_session_that_a_clock_which_was_set_back_keeps_for_years_ends_after_two_leases() {
+    let server = Server::with(SHORT);
+    let store = server.connect();
+    server.ask(&format!(
+        "INSERT INTO zklock_session VALUES ('theirs', {}, 9000000000000000000);
+         INSERT INTO zklock_claim VALUES (1, 'one', 'theirs', '{PATH}', 0, 0, 0, 'theirs', 1, '', '')",
+        SHORT.as_nanos()
+    ));
+    store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
 }
 
 #[test]

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::process::Pid;
 use tempfile::TempDir;
-use test_support::{Link, Running, TIMEOUT, acquire_in_background, eventually};
+use test_support::{Link, Lost, Running, TIMEOUT, acquire_in_background, eventually};
 use zklock::{Code, GuardState, LockError, LostReason};
 use zklock::{Store, StoreOptions};
 use zklock_testing::Port;
@@ -455,6 +455,59 @@ fn what_an_operator_has_deleted_keeps_nobody_out() {
     server.plant("x8", Some("99999999999999"));
     let _: i64 = server.ask(&["DEL", "zklock:claim:x8"]);
     store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn a_session_that_a_clock_which_was_set_back_keeps_for_years_ends_though_nobody_waits_for_it() {
+    let server = server_with(BRIEF);
+    let store = server.connect();
+    server.plant("x7", Some("99999999999999"));
+    let lock = store.lock(PATH);
+    assert!(lock.try_acquire().wait().unwrap().is_none());
+    eventually("it is free", || lock.try_acquire().wait().unwrap().is_some());
+}
+
+#[test]
+fn where_the_answer_to_a_write_is_lost_it_is_not_said_to_have_failed() {
+    let server = server_with(Duration::from_secs(3_600));
+    let link = Link::to(server.addr());
+    let store = server.by(&link);
+    let semaphore = store.semaphore(PATH, 1);
+    let guard = semaphore.permits(1).acquire().wait().unwrap();
+    let permit = semaphore.permit();
+    let holder = permit.holder().wait().unwrap().unwrap();
+    // The first answer to come may be one on the connection for messages.
+    let is_unknown = |write: &mut dyn FnMut() -> Option<LockError>| {
+        let error = (0..3).find_map(|_| {
+            link.lose(Lost::Reply, 0);
+            write()
+        });
+        assert!(matches!(error, Some(LockError::OutcomeUnknown { .. })), "{error:?}");
+    };
+    is_unknown(&mut || semaphore.set_limit(2).within(TIMEOUT).wait().err());
+    assert_eq!(semaphore.limit().within(TIMEOUT).wait().unwrap(), 2);
+    is_unknown(&mut || permit.request_release(&holder, "why").within(TIMEOUT).wait().err());
+    let mut requests = guard.release_requests();
+    assert_eq!(requests.wait_timeout(TIMEOUT).unwrap().as_deref(), Some("why"));
+}
+
+#[test]
+fn a_server_without_its_replicas_is_waited_for() {
+    let server = server_with(SHORT);
+    let store = server.connect();
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let needs = |replicas| {
+        let _: () = server.ask(&["CONFIG", "SET", "min-replicas-to-write", replicas]);
+    };
+    needs("1");
+    let (waiting, releasing) =
+        (acquire_in_background(&store.lock("/locks/beside")), guard.release());
+    let late = store.lock(PATH).acquire().within(Duration::from_millis(300)).wait().unwrap_err();
+    assert!(late.is_timeout() && late.to_string().contains("NOREPLICAS"), "{late}");
+    assert!(!waiting.is_finished());
+    needs("0");
+    releasing.within(TIMEOUT).wait().unwrap();
+    waiting.join().unwrap().unwrap().release().wait().unwrap();
 }
 
 #[test]

@@ -22,17 +22,19 @@ fn holder(lock: &Lock) -> Contender {
 
 each_store! {
     fn a_holder_that_is_asked_knows_why_and_keeps_the_lock_until_it_releases_it(place) {
-        let (lock, other) = (place.lock(), place.lock());
-        let guard = lock.acquire().wait().unwrap();
+        let (locks, other) = (place.locks(2), place.lock());
+        let [guard, beside] = [0, 1].map(|at| locks[at].acquire().wait().unwrap());
         let mut requests = guard.release_requests();
         let who = holder(&other);
         assert!(other.request_release(&who, "deployment\nnow").wait().unwrap());
         assert_eq!(requests.wait().as_deref(), Some("deployment now"));
         assert!(other.request_release(&who, "really").wait().unwrap());
         assert_eq!(requests.wait().as_deref(), Some("really"));
+        assert!(beside.release_requests().wait_timeout(Duration::ZERO).is_err(), "of another lock");
         assert_eq!(guard.state(), GuardState::Held);
         guard.release().wait().unwrap();
         assert_eq!(requests.wait(), None);
+        beside.release().wait().unwrap();
         assert!(!other.request_release(&who, "again").wait().unwrap());
         place.expect_free();
     }

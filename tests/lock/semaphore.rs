@@ -21,12 +21,16 @@ fn take(semaphore: &Semaphore, permits: u32) -> Guard {
 
 each_queue! {
     fn as_many_hold_as_there_are_permits(place) {
-        let guards: Vec<Guard> = (0..3).map(|_| take(&place.semaphore(3), 1)).collect();
+        // More than one page of a database.
+        let most = 20;
+        let many = place.semaphore(most);
+        let mut guards: Vec<Guard> = (3..most).map(|_| take(&many, 1)).collect();
+        guards.extend((0..3).map(|_| take(&place.semaphore(most), 1)));
         assert!(guards.iter().all(|guard| guard.state() == GuardState::Held));
-        let other = place.semaphore(3);
+        let other = place.semaphore(most);
         assert!(other.permit().try_acquire().wait().unwrap().is_none());
         let (_, ahead) = late(|limit| other.permit().acquire().within(limit).wait().unwrap_err());
-        assert_eq!(ahead.token, guards[2].fencing_token());
+        assert_eq!(ahead.token, guards[most as usize - 1].fencing_token());
         release(guards);
         place.expect_free();
     }

@@ -459,17 +459,70 @@ fn a_claim_whose_session_somebody_deletes_is_its_holder_s_for_one_more_lease_and
     assert!(tried.is_none() || guard.is_lost(), "two hold");
 }
 
-#[test]
-fn one_who_waits_already_for_a_claim_whose_session_is_deleted_comes_to_hold() {
-    let file = file_with(BRIEF);
-    let store = file.connect();
+/// As if another client held the lock, on a session that lasts so many of its leases from now on.
+fn by_another(file: &File, lease: Duration, leases: i64) -> Connection {
     let connection = file.open();
-    let sql = "INSERT INTO zklock_session VALUES ('theirs', ?1, 9000000000000000000)";
-    connection.execute(sql, [i64::try_from(BRIEF.as_nanos()).unwrap()]).unwrap();
+    // A session of a store's own shows what time it is by the clock of the file.
+    let beside = file.connect();
+    beside.lock("/locks/time").acquire().wait().unwrap().release().wait().unwrap();
+    let insert = "INSERT INTO zklock_session
+        SELECT 'theirs', ?1, max(expires - lease) + ?1 * ?2 FROM zklock_session";
+    let lease = i64::try_from(lease.as_nanos()).unwrap();
+    connection.execute(insert, [lease, leases]).unwrap();
     let insert = "INSERT INTO zklock_claim
         (id, session, path, kind, permits, since, host, pid, thread, label)
         VALUES ('one', 'theirs', ?1, 0, 0, 0, 'theirs', 1, '', '')";
     connection.execute(insert, [PATH]).unwrap();
+    connection
+}
+
+#[test]
+fn a_holder_whose_session_somebody_deletes_goes_on_for_the_longest_lease_that_is_known() {
+    let file = file_with(LONG);
+    let (store, other) = (file.connect(), file.connect());
+    let guard = store.lock(PATH).acquire().wait().unwrap();
+    let delete = "DELETE FROM zklock_session WHERE id = (SELECT session FROM zklock_claim)";
+    let beside = other.lock("/locks/beside").try_acquire();
+    assert_eq!(file.open().execute(delete, []).unwrap(), 1);
+    drop(beside.wait().unwrap());
+    for _ in 0..3 {
+        assert!(other.lock(PATH).try_acquire().wait().unwrap().is_none());
+    }
+    assert_eq!(guard.state(), GuardState::Held);
+    guard.release().wait().unwrap();
+    drop(other.lock(PATH).try_acquire().wait().unwrap().unwrap());
+}
+
+#[test]
+fn a_session_that_a_clock_which_was_set_back_keeps_for_long_ends_after_two_leases() {
+    let file = file_with(BRIEF);
+    let store = file.connect();
+    by_another(&file, BRIEF, 1_000_000);
+    store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn a_session_that_ends_before_those_that_are_known_is_not_waited_for_longer() {
+    let file = file_with(LONG);
+    let (store, other) = (file.connect(), file.connect());
+    // It knows when the next session ends, once it has waited.
+    let held = other.lock("/locks/held").acquire().wait().unwrap();
+    let waiting = acquire_in_background(&store.lock("/locks/held"));
+    eventually("it waits", || other.lock("/locks/held").contenders().wait().unwrap().len() == 2);
+    held.release().wait().unwrap();
+    let guard = waiting.join().unwrap().unwrap();
+    by_another(&file, SHORT, 1);
+    // Longer than between two looks of one that waits for nothing.
+    std::thread::sleep(SHORT / 4);
+    store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+    guard.release().wait().unwrap();
+}
+
+#[test]
+fn one_who_waits_already_for_a_claim_whose_session_is_deleted_comes_to_hold() {
+    let file = file_with(BRIEF);
+    let store = file.connect();
+    let connection = by_another(&file, LONG, 1);
     let waiting = acquire_in_background(&store.lock(PATH));
     eventually("it waits", || store.lock(PATH).contenders().wait().unwrap().len() == 2);
     connection.execute("DELETE FROM zklock_session WHERE id = 'theirs'", []).unwrap();

@@ -185,8 +185,8 @@ impl Database for Faulty {
     fn shortest_look(&self) -> Duration {
         self.database.shortest_look()
     }
-    fn adopt_orphans(&mut self) -> Result<(), StepError> {
-        self.database.adopt_orphans()
+    fn repair(&mut self) -> Result<(), StepError> {
+        self.database.repair()
     }
     fn longest_look(&self) -> Duration {
         self.database.longest_look()
