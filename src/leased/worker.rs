@@ -438,6 +438,7 @@ impl Worker {
                     Ending::Claim { id, .. } if is_forbidden && duty.is_on_a_living_session() => {
                         self.leave_behind(id, duty.answer, failure);
                     }
+                    // What can't be deleted is over with its session.
                     _ if duty.is_over() => {}
                     _ => {
                         duty.may_be_done |= failure.is(Cause::Unknown);

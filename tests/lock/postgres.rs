@@ -194,6 +194,10 @@ fn a_release_that_is_not_permitted_says_so_and_ends_the_session_once_it_holds_no
     assert_eq!(kept.lost().wait_timeout(2 * SHORT), None, "it is not lost for that");
     assert!(!waiting.is_finished());
     kept.release().within(TIMEOUT).wait().unwrap_err();
+    eventually("it is free though the client goes on", || {
+        drop(store.lock("/locks/kept").try_acquire().wait().unwrap());
+        waiting.is_finished()
+    });
     waiting.join().unwrap().unwrap().release().wait().unwrap();
 }
 
