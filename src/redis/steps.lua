@@ -304,9 +304,13 @@ end
 function steps.revoke(lock, number, field, value)
   end_late()
   local id = redis.call('ZRANGEBYSCORE', P .. 'queue:' .. lock, number, number)[1]
-  if not id or not contains(front(lock), number) then return { '0' } end
+  if not id then return { '0' } end
+  front(lock)
   local key = P .. 'claim:' .. id
-  local session = redis.call('HGET', key, 'session')
+  local claim = redis.call('HMGET', key, 'session', 'held')
+  local session = claim[1]
+  -- Also one that holds above a limit that was lowered.
+  if not claim[2] then return { '0' } end
   redis.call('HSET', key, field, value)
   redis.call('SADD', P .. 'wanted:' .. session, id)
   tell(session, '')

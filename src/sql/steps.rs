@@ -227,7 +227,10 @@ impl<D: Dialect> Database for D {
         let update = format!("UPDATE zklock_claim SET {column} = ? WHERE number = ?");
         step(self, Some(lock), |database, begun| {
             end_late(database, begun.now)?;
-            let holds = front_of(database, lock)?.holding.contains(&number);
+            let front = front_of(database, lock)?;
+            // If there are fewer permits than before, it is not known who holds above that.
+            let holds = front.holding.contains(&number)
+                || front.limit.is_some() && database.is_there(lock, number)?;
             if holds {
                 database.execute(&update, &[value, number.into()])?;
                 wake(database, lock)?;

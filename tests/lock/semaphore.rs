@@ -118,6 +118,13 @@ each_queue! {
         let next = join(&place.semaphore(3).permit(), 4);
         let after = join(&place.semaphore(3).permit(), 5);
         assert!(guards.iter().all(|guard| guard.state() == GuardState::Held));
+        // It is asked to release its permit all the same.
+        let asks = place.semaphore(3).permit();
+        let last = asks.contenders().wait().unwrap().swap_remove(2);
+        assert_eq!(last.token, guards[2].fencing_token());
+        assert!(asks.request_release(&last, "fewer").wait().unwrap());
+        let heard = guards[2].release_requests().wait_timeout(TIMEOUT);
+        assert_eq!(heard.unwrap().as_deref(), Some("fewer"));
         release([guards.remove(0)]);
         assert!(place.semaphore(3).permit().try_acquire().wait().unwrap().is_none());
         assert!(!next.is_finished());
