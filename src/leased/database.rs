@@ -72,8 +72,8 @@ pub(crate) trait Database: Send + 'static {
         true
     }
 
-    /// Ends the sessions that are over by the clock. Returns how long the next one lasts.
-    fn sweep(&mut self) -> Result<Option<Duration>, StepError>;
+    /// Ends the sessions that are over by the clock.
+    fn sweep(&mut self) -> Result<Swept, StepError>;
 
     /// For how long nobody may acquire a lock, because the server may have forgotten its holder. `None`: all may.
     fn quiet(&mut self) -> Result<Option<Duration>, StepError> {
@@ -119,6 +119,15 @@ pub(crate) enum Changes {
     #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "only Redis names the locks"))]
     Locks(Vec<Arc<str>>),
     Any,
+}
+
+/// What there is after expired sessions were ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Swept {
+    /// How long the next one lasts.
+    pub(crate) next: Option<Duration>,
+    /// Whether claims of this client may hold by now that it was not told of.
+    pub(crate) has_ended: bool,
 }
 
 /// A claim that is to be made.

@@ -24,12 +24,10 @@ impl Worker {
 
     /// Somebody has begun to wait for others.
     pub(super) fn look_soon(&mut self) {
-        let now = Instant::now();
         self.look_pause = self.database.shortest_look();
-        self.look_at = self.look_at.min(now + self.look_pause);
+        self.look_at = self.look_at.min(Instant::now() + self.look_pause);
         // Whose session ends next is not known any more.
-        self.sweep_at = Some(now);
-        self.look_at_ends();
+        self.sweep_at = None;
     }
 
     /// Repeats the failed look with the next one.
@@ -52,6 +50,7 @@ impl Worker {
     pub(super) fn look_around(&mut self) {
         let (now, lease) = (Instant::now(), self.shared.lease);
         let is_time = self.sweep_at.is_some_and(|at| now >= at);
+        let is_unknown = self.sweep_at.is_none();
         let changes = self.database.changes();
         self.shared.note(&changes);
         let changes = changes.unwrap_or_else(|failure| {
@@ -72,17 +71,21 @@ impl Worker {
         if is_time {
             self.database.repair().unwrap_or_else(failed);
         }
-        if is_time || ((is_any || !tells_all) && self.is_waited_for()) {
+        let mut has_ended = false;
+        if is_time || ((is_any || is_unknown || !tells_all) && self.is_waited_for()) {
             match self.database.sweep() {
-                // Somebody may delete that session's row.
-                Ok(next) => self.sweep_at = Some(now + next.map_or(lease, |next| next.min(lease))),
+                Ok(swept) => {
+                    has_ended = swept.has_ended;
+                    // Somebody may delete the next session's row.
+                    self.sweep_at = Some(now + swept.next.map_or(lease, |next| next.min(lease)));
+                }
                 Err(failure) => failed(failure),
             }
         }
-        if is_any || is_time {
+        if is_any || is_time || has_ended {
             self.check_wants();
             self.look_at_those(|database, lock| {
-                is_time || has_missed || database.may_concern(lock)
+                is_time || has_ended || has_missed || database.may_concern(lock)
             });
         }
         if is_any || is_time || (self.is_watched() && !tells_all) {

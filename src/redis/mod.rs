@@ -20,7 +20,9 @@ use uuid::Uuid;
 use self::place::Place;
 use self::subscriber::Inbox;
 use crate::leased::attempts::{Attempts, first};
-use crate::leased::database::{Cause, Changes, Claimed, Database, Front, Row, StepError, Wants};
+use crate::leased::database::{
+    Cause, Changes, Claimed, Database, Front, Row, StepError, Swept, Wants,
+};
 use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
 use crate::runtime::BootInstant;
 use crate::text::one_line;
@@ -393,10 +395,12 @@ impl Database for Redis {
         Ok(if is_new { Changes::Any } else { Changes::None })
     }
 
-    fn sweep(&mut self) -> Result<Option<Duration>, StepError> {
+    fn sweep(&mut self) -> Result<Swept, StepError> {
         let answer = self.look("sweep", &[])?;
         let left = answer.first().filter(|left| !left.is_empty());
-        left.map(|left| Ok(Duration::from_millis(number(left)?))).transpose()
+        let next = left.map(|left| Ok(Duration::from_millis(number(left)?))).transpose()?;
+        // Those who hold by that are told.
+        Ok(Swept { next, has_ended: false })
     }
 
     fn quiet(&mut self) -> Result<Option<Duration>, StepError> {

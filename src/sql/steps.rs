@@ -10,7 +10,9 @@ use super::queries::{
     CONTENDER, EVERYWHERE, IN_FRONT, PAGES, adopt, ahead_of, contender, delete_session, end_late,
     first_page, front_from, front_of, has_too_long, limit_of, orphans, shorten, wake,
 };
-use crate::leased::database::{Cause, Changes, Claimed, Database, Front, Row, StepError, Wants};
+use crate::leased::database::{
+    Cause, Changes, Claimed, Database, Front, Row, StepError, Swept, Wants,
+};
 use crate::lock::{Contender, HeldSince, Kind, MAX_TEXT, Revocation};
 use crate::text::one_line;
 
@@ -313,7 +315,7 @@ impl<D: Dialect> Database for D {
         Dialect::may_concern(self, lock)
     }
 
-    fn sweep(&mut self) -> Result<Option<Duration>, StepError> {
+    fn sweep(&mut self) -> Result<Swept, StepError> {
         let left = |expires: i64, now: i64| {
             Duration::from_nanos(u64::try_from(expires - now).unwrap_or(0))
         };
@@ -322,12 +324,12 @@ impl<D: Dialect> Database for D {
             Some(Duration::ZERO) => {
                 // By a step: a renewal that is under way is there before it, or finds it over.
                 step(self, Some("sweep"), |database, begun| {
-                    end_late(database, begun.now)?;
+                    let has_ended = end_late(database, begun.now)?;
                     let (first, now) = database.first_end()?;
-                    Ok(first.map(|expires| left(expires, now)))
+                    Ok(Swept { next: first.map(|expires| left(expires, now)), has_ended })
                 })
             }
-            left => Ok(left),
+            next => Ok(Swept { next, has_ended: false }),
         }
     }
 

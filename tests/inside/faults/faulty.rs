@@ -8,7 +8,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-use crate::leased::database::{Cause, Changes, Claimed, Database, Front, Row, StepError, Wants};
+use crate::leased::database::{
+    Cause, Changes, Claimed, Database, Front, Row, StepError, Swept, Wants,
+};
 use crate::lock::{Contender, Kind, Revocation};
 
 /// Of both stores.
@@ -176,7 +178,7 @@ impl Database for Faulty {
     fn may_concern(&self, lock: &str) -> bool {
         self.database.may_concern(lock)
     }
-    fn sweep(&mut self) -> Result<Option<Duration>, StepError> {
+    fn sweep(&mut self) -> Result<Swept, StepError> {
         self.run(Op::Sweep, |database| database.sweep())
     }
     fn raise_tokens(&mut self, above: i64) -> Result<(), StepError> {
