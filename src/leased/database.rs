@@ -121,7 +121,7 @@ pub(crate) enum Changes {
     Any,
 }
 
-/// What there is after expired sessions were ended.
+/// The outcome of a sweep.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Swept {
     /// How long the next one lasts.

@@ -1,4 +1,4 @@
-//! What a store has to delete: claims that are over, and sessions. Each is tried until it is certain, or until the session
+//! The claims and sessions that a store has to delete. Each deletion is repeated until it is certain, or until the session
 //! is over by the database's clock.
 
 use std::collections::VecDeque;
@@ -12,6 +12,8 @@ use crate::runtime::{BootInstant, Unfinished};
 
 /// Whether there was a claim to be deleted, or why it may not be.
 pub(super) type Deleted = Result<bool, StepError>;
+/// Who hears that, if anybody.
+pub(super) type Answer = Option<oneshot::Sender<Deleted>>;
 
 #[derive(Clone, Debug)]
 pub(super) enum Ending {
@@ -26,7 +28,7 @@ pub(super) struct Duty {
     pub(super) what: Ending,
     /// Whether an attempt was not answered.
     pub(super) may_be_done: bool,
-    pub(super) answer: Option<oneshot::Sender<Deleted>>,
+    pub(super) answer: Answer,
     _unfinished: Unfinished,
 }
 
@@ -63,7 +65,7 @@ impl Duties {
         what: Ending,
         after: Duration,
         lease: Option<Duration>,
-        answer: Option<oneshot::Sender<Deleted>>,
+        answer: Answer,
     ) {
         let (due, _unfinished) = (Instant::now() + after, Unfinished::begin());
         let ends = lease.map(|lease| BootInstant::now() + after + lease);

@@ -137,3 +137,13 @@ pub(super) fn refused(op: LockOp, path: &str, failure: StepError) -> LockError {
         _ => LockError::store(path, error_of(op.name(), path, failure)),
     }
 }
+
+/// Of a write: whether it was done is not known where no answer came.
+pub(super) fn unsure(error: LockError) -> LockError {
+    match error {
+        LockError::Store { path, source } if source.is_outcome_unknown() => {
+            LockError::outcome_unknown(&path, source)
+        }
+        error => error,
+    }
+}

@@ -36,11 +36,6 @@ impl Worker {
         failed(failure);
     }
 
-    /// Looks no later than the next session ends.
-    fn look_at_ends(&mut self) {
-        self.look_at = self.sweep_at.map_or(self.look_at, |ends| ends.min(self.look_at));
-    }
-
     /// Others have changed something.
     pub(super) fn look_now(&mut self) {
         self.look_at = Instant::now();
@@ -102,8 +97,9 @@ impl Worker {
         };
         // After a long look, callers' steps get as much time as the look took.
         self.look_at = Instant::now() + self.look_pause.max(now.elapsed());
-        if self.sweep_at.is_some_and(|ends| ends > now) && self.is_waited_for() {
-            self.look_at_ends();
+        // No later than the next session ends.
+        if let Some(ends) = self.sweep_at.filter(|ends| *ends > now && self.is_waited_for()) {
+            self.look_at = self.look_at.min(ends);
         }
     }
 

@@ -10,7 +10,7 @@ use futures_lite::future::or;
 use super::acquire::{self, Ahead, late};
 use super::backlog::Progress;
 use super::database::{Cause, StepError};
-use super::inner::{Inner, error_of, refused};
+use super::inner::{Inner, error_of, refused, unsure};
 use super::spec::Spec;
 use super::worker::Worker;
 use crate::error::Code;
@@ -110,16 +110,6 @@ impl Spec {
             }
             wake::DeferredWake(change).await;
         }
-    }
-}
-
-/// Of a write: whether it was done is not known where no answer came.
-fn unsure(error: LockError) -> LockError {
-    match error {
-        LockError::Store { path, source } if source.is_outcome_unknown() => {
-            LockError::outcome_unknown(&path, source)
-        }
-        error => error,
     }
 }
 

@@ -8,7 +8,7 @@ use futures_lite::future::{Boxed, or};
 
 use super::claim::{Claim, Place, Status};
 use super::duties::Deleted;
-use super::inner::{Inner, refused};
+use super::inner::{Inner, refused, unsure};
 use crate::lock::{Access, GuardState, LockError, LockOp, LostReason, StoreRef, tenure};
 use crate::process::Process;
 use crate::runtime::Pending;
@@ -152,7 +152,9 @@ impl tenure::Tenure for Tenure {
             let confirmed = async {
                 match gone.await {
                     Ok(Ok(true)) => Ok(()),
-                    Ok(Err(failure)) => Err(refused(LockOp::Release, &self.claim.lock, failure)),
+                    Ok(Err(failure)) => {
+                        Err(unsure(refused(LockOp::Release, &self.claim.lock, failure)))
+                    }
                     Ok(Ok(false))
                         if self.place().is_some_and(|place| place.session.is_trusted()) =>
                     {

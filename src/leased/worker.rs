@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::backlog::{Backlog, Progress, Step};
 use super::claim::{Claim, Status};
 use super::database::{Cause, Claimed, Database, StepError};
-use super::duties::{Deleted, Duties, Duty, Ending};
+use super::duties::{Answer, Duties, Duty, Ending};
 use super::session::Session;
 use crate::lock::{Contender, LostReason};
 use crate::logging::log;
@@ -181,8 +181,8 @@ impl Worker {
     fn keep(&mut self) {
         let now = Instant::now();
         let is_over = self.session.as_ref().is_some_and(|session| !session.is_trusted());
-        let is_free = !self.holds_any() && self.duties.claims() == 0;
-        let must_end = is_free && !self.left_behind.is_empty();
+        let must_end =
+            !self.left_behind.is_empty() && !self.holds_any() && self.duties.claims() == 0;
         if is_over || must_end {
             self.lose(LostReason::Session);
         }
@@ -258,6 +258,8 @@ impl Worker {
         let (now, submitted) = (Instant::now(), BootInstant::now());
         let renewed = self.database.renew(session.id, lease);
         self.shared.note(&renewed);
+        // One that others keep out for a moment is nothing yet.
+        let is_late = now.duration_since(self.renewed) > lease / 2;
         match renewed {
             // Of what a database has lost, a session that goes on is no proof.
             Ok(true) if self.check_claims() => {
@@ -265,16 +267,19 @@ impl Worker {
                 self.renewed = now;
                 self.renew_at = now + lease / 3;
             }
-            Ok(false) => self.lose(LostReason::Session),
-            not_confirmed => {
-                let failure = not_confirmed.err();
-                // One that others keep out for a moment is nothing yet.
-                let is_late = now.duration_since(self.renewed) > lease / 2;
-                if is_late || failure.as_ref().is_some_and(|failure| !failure.is(Cause::Busy)) {
+            Ok(true) => {
+                if is_late {
                     session.set_suspended(true);
                 }
-                self.renew_at = now + failure.as_ref().map_or(BUSY, pause_after);
-                log!(DEBUG, ?failure, "a renewal was not confirmed");
+                self.renew_at = now + BUSY;
+            }
+            Ok(false) => self.lose(LostReason::Session),
+            Err(failure) => {
+                if is_late || !failure.is(Cause::Busy) {
+                    session.set_suspended(true);
+                }
+                self.renew_at = now + pause_after(&failure);
+                log!(DEBUG, %failure, "a renewal was not confirmed");
             }
         }
     }
@@ -360,12 +365,7 @@ impl Worker {
     }
 
     /// Deletes a claim, for certain: after so long, or else once this step is done. Says whether there was one.
-    pub(super) fn release(
-        &mut self,
-        claim: &Claim,
-        after: Duration,
-        answer: Option<oneshot::Sender<Deleted>>,
-    ) {
+    pub(super) fn release(&mut self, claim: &Claim, after: Duration, answer: Answer) {
         self.forget(claim);
         let (id, lock) = (claim.id(), Arc::clone(&claim.lock));
         self.in_doubt.remove(&id);
@@ -380,7 +380,7 @@ impl Worker {
         remove(&mut self.waiting, place.number, claim);
     }
 
-    fn end(&mut self, what: Ending, after: Duration, answer: Option<oneshot::Sender<Deleted>>) {
+    fn end(&mut self, what: Ending, after: Duration, answer: Answer) {
         let lives = self.session.is_some() && matches!(what, Ending::Claim { .. });
         self.duties.add(what, after, (!lives).then_some(self.shared.lease), answer);
     }
@@ -436,9 +436,11 @@ impl Worker {
                 let is_forbidden = failure.is(Cause::NotPermitted);
                 match duty.what {
                     Ending::Claim { id, .. } if is_forbidden && duty.is_on_a_living_session() => {
-                        self.leave_behind(id, duty.answer, failure);
+                        // An attempt that was not answered may have deleted it.
+                        let cause = if duty.may_be_done { Cause::Unknown } else { failure.cause };
+                        self.leave_behind(id, duty.answer, StepError { cause, ..failure });
                     }
-                    // What can't be deleted is over with its session.
+                    // The claim is over with its session.
                     _ if duty.is_over() => {}
                     _ => {
                         duty.may_be_done |= failure.is(Cause::Unknown);
@@ -453,12 +455,7 @@ impl Worker {
     }
 
     /// This user may not delete that claim.
-    fn leave_behind(
-        &mut self,
-        claim: Uuid,
-        answer: Option<oneshot::Sender<Deleted>>,
-        failure: StepError,
-    ) {
+    fn leave_behind(&mut self, claim: Uuid, answer: Answer, failure: StepError) {
         let why = failure.why.clone();
         log!(WARN, why, "a claim may not be deleted: it blocks others until the session ends");
         self.left_behind.insert(claim);

@@ -112,11 +112,12 @@ pub(super) fn step<D: Dialect, T>(
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(super) fn check_writes(database: &mut impl Dialect) -> Result<(), StepError> {
     database.begin_step(Some(""))?;
-    let tried = ["session", "claim", "limit"].iter().try_for_each(|table| {
+    let tables = [("session", "expires"), ("claim", "grace"), ("limit", "permits")];
+    let tried = tables.iter().try_for_each(|(table, column)| {
         [
             format!("INSERT INTO zklock_{table} SELECT * FROM zklock_{table} WHERE 1 = 0"),
+            format!("UPDATE zklock_{table} SET {column} = {column} WHERE 1 = 0"),
             format!("DELETE FROM zklock_{table} WHERE 1 = 0"),
-            format!("SELECT * FROM zklock_{table} WHERE 1 = 0 FOR UPDATE"),
         ]
         .iter()
         .try_for_each(|statement| database.execute(statement, &[]).map(drop))

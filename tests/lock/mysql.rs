@@ -41,6 +41,12 @@ impl Server {
     fn try_to_ask(&self, statement: &str) -> mysql::Result<()> {
         mysql::Conn::new(self.database.url().as_str())?.query_drop(statement)
     }
+
+    /// For a user without a password.
+    fn address_of(&self, user: &str) -> String {
+        let url = self.database.url();
+        format!("mysql://{user}@{}/{}", self.database.addr(), url.rsplit_once('/').unwrap().1)
+    }
 }
 
 impl Elsewhere for Server {
@@ -91,9 +97,7 @@ fn a_server_that_takes_no_writes_is_named_by_acquires_and_refused_at_connect() {
     drop(server.connect());
     server.ask("CREATE USER app");
     server.ask("GRANT SELECT, INSERT, UPDATE, DELETE ON *.* TO app");
-    let address = server.database.addr();
-    let database = server.database.url().rsplit_once('/').unwrap().1.to_owned();
-    let address = format!("mysql://app@{address}/{database}");
+    let address = server.address_of("app");
     let store = zklock::connect(&address).within(TIMEOUT).wait().unwrap();
     // Administrators may write yet.
     server.ask("SET GLOBAL read_only = 1");
@@ -114,9 +118,7 @@ fn a_user_who_may_take_locks_and_not_release_them_is_refused_at_connect() {
     drop(server.connect());
     server.ask("CREATE USER taker");
     server.ask("GRANT SELECT, INSERT, UPDATE ON *.* TO taker");
-    let database = server.database.url().rsplit_once('/').unwrap().1.to_owned();
-    let address = format!("mysql://taker@{}/{database}", server.database.addr());
-    let error = zklock::connect(&address).within(TIMEOUT).wait().unwrap_err();
+    let error = zklock::connect(&server.address_of("taker")).within(TIMEOUT).wait().unwrap_err();
     assert!(error.code() == Code::NO_AUTH && error.to_string().contains("DELETE"), "{error}");
 }
 

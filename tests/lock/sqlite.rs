@@ -481,15 +481,17 @@ fn a_holder_whose_session_somebody_deletes_goes_on_for_the_longest_lease_that_is
     let file = file_with(LONG);
     let (store, other) = (file.connect(), file.connect());
     let guard = store.lock(PATH).acquire().wait().unwrap();
-    let delete = "DELETE FROM zklock_session WHERE id = (SELECT session FROM zklock_claim)";
-    let beside = other.lock("/locks/beside").try_acquire();
-    assert_eq!(file.open().execute(delete, []).unwrap(), 1);
-    drop(beside.wait().unwrap());
+    // Its session's lease is the longest that is known then.
+    let beside = other.lock("/locks/beside").acquire().wait().unwrap();
+    let delete = "DELETE FROM zklock_session WHERE id =
+        (SELECT session FROM zklock_claim WHERE path = ?1)";
+    assert_eq!(file.open().execute(delete, [PATH]).unwrap(), 1);
     for _ in 0..3 {
         assert!(other.lock(PATH).try_acquire().wait().unwrap().is_none());
     }
     assert_eq!(guard.state(), GuardState::Held);
     guard.release().wait().unwrap();
+    beside.release().wait().unwrap();
     drop(other.lock(PATH).try_acquire().wait().unwrap().unwrap());
 }
 

@@ -35,6 +35,8 @@ pub(super) enum Op {
 pub(super) enum Fault {
     /// It is refused, and was not done.
     Refused,
+    /// The user may not do it, and it was not done.
+    Forbidden,
     /// Others are at it.
     Busy,
     /// It is not known whether it was done, and it was not.
@@ -90,6 +92,7 @@ impl Faulty {
         let failure = |what| Err(StepError::new(what, format!("{op:?}: {fault:?}")));
         match fault {
             Fault::Refused => failure(Cause::Failed),
+            Fault::Forbidden => failure(Cause::NotPermitted),
             Fault::Busy => failure(Cause::Busy),
             Fault::LostRequest => failure(Cause::Unknown),
             Fault::LostReply => {

@@ -191,6 +191,7 @@ each_database! {
     a_look_that_fails_is_repeated_before_the_lease_is_over
     whatever_fails_while_it_is_held_it_is_lost_before_another_holds
     whatever_fails_in_a_release_the_next_one_holds_and_the_answer_is_true
+    a_release_that_is_forbidden_after_a_lost_answer_is_not_said_to_have_failed
     a_renewal_that_is_answered_late_proves_no_more_than_its_submission
     an_acquire_that_is_given_up_while_nobody_knows_what_became_of_its_claim_leaves_none
     a_close_waits_until_nothing_is_left
@@ -416,6 +417,23 @@ fn passes_on_and_answers_truly(place: Place, op: Op, fault: Fault) -> bool {
     }
     scene.expect_nothing_left();
     comes
+}
+
+fn a_release_that_is_forbidden_after_a_lost_answer_is_not_said_to_have_failed(make: fn() -> Place) {
+    for lost in [None, Some(Fault::LostReply), Some(Fault::LostRequest)] {
+        let scene = Scene::with_lease(make(), LONG);
+        let guard = scene.acquire(&scene.faulty);
+        let faults = lost.into_iter().chain([Fault::Forbidden]);
+        *scene.plan.lock() = faults.map(|fault| (Op::Release, fault)).collect();
+        match (guard.release().wait(), lost) {
+            (Err(LockError::NotPermitted { .. }), None)
+            | (Err(LockError::OutcomeUnknown { .. }), Some(_)) => {}
+            (released, _) => panic!("{lost:?}: {released:?}"),
+        }
+        // The session is ended, for it holds nothing else.
+        release(scene.acquire(&scene.other));
+        scene.expect_nothing_left();
+    }
 }
 
 fn a_renewal_that_is_answered_late_proves_no_more_than_its_submission(make: fn() -> Place) {

@@ -244,7 +244,7 @@ impl Hold<'_> {
     }
 
     /// This process is to be stopped as its command was, so that a shell sees it; `false` if it can't be. The supervisor
-    /// goes on keeping the time.
+    /// continues to keep the time. The next SIGCONT continues both.
     fn is_to_stop(&mut self) -> bool {
         self.state.stop_at = None;
         // A report that the command was stopped is of this stop, also if it comes later.
@@ -254,7 +254,6 @@ impl Hold<'_> {
             self.resume();
             return false;
         }
-        // What follows when it goes on is left to the signal that says so.
         true
     }
 

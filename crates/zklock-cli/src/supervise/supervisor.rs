@@ -216,11 +216,11 @@ impl Supervisor {
     /// stop is lost.
     fn stop_with(&self, command: Pid) {
         let is_stopped = || Process::read(command).is_some_and(|command| command.is_stopped());
-        if is_stopped() && getppid() == self.parent {
-            let _ = self.parent.map(|parent| kill_process(parent, Signal::STOP));
-            if !is_stopped() {
-                let _ = self.parent.map(|parent| kill_process(parent, Signal::CONT));
-            }
+        let parent = self.parent.filter(|parent| getppid() == Some(*parent));
+        let Some(parent) = parent.filter(|_| is_stopped()) else { return };
+        let _ = kill_process(parent, Signal::STOP);
+        if !is_stopped() {
+            let _ = kill_process(parent, Signal::CONT);
         }
     }
 
