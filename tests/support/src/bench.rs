@@ -132,9 +132,14 @@ impl Bench {
         Stranger::claims(self.raw(), &prefix, wire::CreateMode::EphemeralSequential)
     }
 
-    /// The names under the path, oldest first.
+    /// The names under the path, oldest first. None where the server has removed the directory: once a minute it removes
+    /// empty containers.
     pub fn children(&self) -> Vec<String> {
-        let names = self.ask(|raw| raw.children(&self.path)).unwrap();
+        const NO_NODE: i32 = -101;
+        let names = match self.ask(|raw| raw.children(&self.path)) {
+            Err(error) if error.code() == Some(NO_NODE) => Vec::new(),
+            names => names.unwrap(),
+        };
         let stat = |path: String| self.ask(|raw| raw.exists(&path)).unwrap();
         let mut dated: Vec<(i64, String)> = names
             .into_iter()
