@@ -89,6 +89,19 @@ impl servers::Server for Server {
     }
 }
 
+impl servers::Tables for Server {
+    fn program(&self) -> servers::Program {
+        let mut program = mysql::Conn::new(self.database.url().as_str()).unwrap();
+        Box::new(move |statement| program.query_first(statement).unwrap())
+    }
+
+    fn waiting_for_rows(&self) -> i64 {
+        let count =
+            "SELECT count(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT'";
+        self.program()(count).unwrap()
+    }
+}
+
 const PATH: &str = "/locks/mysql";
 
 #[test]

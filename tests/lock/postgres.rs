@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 use test_support::{Process, TIMEOUT, acquire_in_background, child_about, eventually, say};
+use tokio_postgres::SimpleQueryMessage;
 use zklock::{Code, GuardState, LockError, LostReason};
 use zklock_testing::Database;
 
@@ -103,6 +104,24 @@ impl servers::Server for Server {
 
     fn start_again(&self) {
         self.database.start_again().unwrap();
+    }
+}
+
+impl servers::Tables for Server {
+    fn program(&self) -> servers::Program {
+        let (runtime, client) = self.begin("");
+        Box::new(move |statement| {
+            let answer = runtime.block_on(client.simple_query(statement)).unwrap();
+            answer.iter().find_map(|message| match message {
+                SimpleQueryMessage::Row(row) => row.get(0)?.parse().ok(),
+                _ => None,
+            })
+        })
+    }
+
+    fn waiting_for_rows(&self) -> i64 {
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+        self.program()(count).unwrap()
     }
 }
 

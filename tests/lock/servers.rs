@@ -31,6 +31,36 @@ pub trait Server: Elsewhere {
     fn start_again(&self);
 }
 
+/// Another program on a server's tables, as long as it is connected. It gives the first number of each answer.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub type Program = Box<dyn FnMut(&str) -> Option<i64>>;
+
+/// One whose tables other programs can work on.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub trait Tables: Server {
+    fn program(&self) -> Program;
+
+    /// How many clients wait for a row that another one has locked.
+    fn waiting_for_rows(&self) -> i64;
+}
+
+/// A test for each kind of server with tables.
+macro_rules! with_tables {
+    ($contract:ident, $lease:ident) => {
+        #[cfg(feature = "mysql")]
+        #[test]
+        fn mysql() {
+            $contract(&crate::mysql::Server::with($lease));
+        }
+
+        #[cfg(feature = "postgres")]
+        #[test]
+        fn postgres() {
+            $contract(&crate::postgres::Server::with($lease));
+        }
+    };
+}
+
 /// Runs each of these for each kind of server, with sessions of some length.
 macro_rules! each_server {
     ($(fn $name:ident($server:ident: $lease:ident) $body:block)+) => {$(
@@ -39,23 +69,27 @@ macro_rules! each_server {
 
             fn contract($server: &dyn Server) $body
 
-            #[cfg(feature = "mysql")]
-            #[test]
-            fn mysql() {
-                contract(&crate::mysql::Server::with($lease));
-            }
-
-            #[cfg(feature = "postgres")]
-            #[test]
-            fn postgres() {
-                contract(&crate::postgres::Server::with($lease));
-            }
+            with_tables!(contract, $lease);
 
             #[cfg(feature = "redis")]
             #[test]
             fn redis() {
                 contract(&crate::redis::server_with($lease));
             }
+        }
+    )+};
+}
+
+/// Runs each of these for each kind of server with tables.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+macro_rules! each_server_with_tables {
+    ($(fn $name:ident($server:ident: $lease:ident) $body:block)+) => {$(
+        mod $name {
+            use super::*;
+
+            fn contract($server: &dyn Tables) $body
+
+            with_tables!(contract, $lease);
         }
     )+};
 }
@@ -105,43 +139,85 @@ each_server! {
         server.start_again();
         waiting.join().unwrap().unwrap().release().wait().unwrap();
     }
+
+    fn a_client_that_falls_silent_within_a_step_keeps_nobody_out_for_ever(server: SHORT) {
+        let silent = (0..12).map(|reply| {
+            let (link, path) = (Link::to(server.addr()), format!("{PATH}/{reply}"));
+            let store = patient(SHORT).connect(&server.address_at(link.address)).wait().unwrap();
+            // It can't come back.
+            link.lead_to("127.0.0.1:1".parse().unwrap());
+            link.lose(Lost::ReplyAndSilence, reply);
+            let acquire = store.lock(&path).acquire();
+            (link, path, store, acquire)
+        });
+        let silent: Vec<_> = silent.collect();
+        for (link, ..) in &silent {
+            eventually("it is silent", || link.has_lost());
+        }
+        let other = server.connect();
+        let next = silent.iter().map(|(_, path, ..)| other.lock(path).acquire().within(TIMEOUT));
+        for next in next.collect::<Vec<_>>() {
+            next.wait().unwrap().release().wait().unwrap();
+        }
+    }
 }
 
-/// Of a server that has on its disk what it has confirmed.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-fn a_server_that_is_killed_and_started_again_costs_nothing(server: &dyn Server) {
-    let (store, other) = (server.connect(), server.connect());
-    let guard = store.lock(PATH).acquire().wait().unwrap();
-    let waiting = acquire_in_background(&other.lock(PATH));
-    let two = || store.lock(PATH).contenders().wait().is_ok_and(|two| two.len() == 2);
-    eventually("it waits", two);
-    server.kill();
-    server.start_again();
-    eventually("both are there", two);
-    assert_eq!((guard.state() == GuardState::Lost, waiting.is_finished()), (false, false));
-    let token = guard.fencing_token();
-    guard.release().wait().unwrap();
-    let next = waiting.join().unwrap().unwrap();
-    assert!(next.fencing_token() > token);
-    next.release().wait().unwrap();
-}
-
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-mod a_server_that_is_killed_and_started_again {
-    use super::*;
-
-    #[cfg(feature = "mysql")]
-    #[test]
-    fn mysql() {
-        a_server_that_is_killed_and_started_again_costs_nothing(&crate::mysql::Server::with(LONG));
+each_server_with_tables! {
+    // It has on its disk what it has confirmed.
+    fn a_server_that_is_killed_and_started_again_costs_nothing(server: LONG) {
+        let (store, other) = (server.connect(), server.connect());
+        let guard = store.lock(PATH).acquire().wait().unwrap();
+        let waiting = acquire_in_background(&other.lock(PATH));
+        let two = || store.lock(PATH).contenders().wait().is_ok_and(|two| two.len() == 2);
+        eventually("it waits", two);
+        server.kill();
+        server.start_again();
+        eventually("both are there", two);
+        assert_eq!((guard.state() == GuardState::Lost, waiting.is_finished()), (false, false));
+        let token = guard.fencing_token();
+        guard.release().wait().unwrap();
+        let next = waiting.join().unwrap().unwrap();
+        assert!(next.fencing_token() > token);
+        next.release().wait().unwrap();
     }
 
-    #[cfg(feature = "postgres")]
-    #[test]
-    fn postgres() {
-        a_server_that_is_killed_and_started_again_costs_nothing(&crate::postgres::Server::with(
-            LONG,
+    fn no_claim_is_made_on_a_session_that_somebody_is_ending(server: LONG) {
+        let store = server.connect();
+        let before = store.lock("/locks/before").acquire().wait().unwrap();
+        let mut program = server.program();
+        program("BEGIN");
+        program("DELETE FROM zklock_session");
+        let acquiring = acquire_in_background(&store.lock(PATH));
+        let claims = format!("SELECT count(*) FROM zklock_claim WHERE path = '{PATH}'");
+        eventually("it waits, or is made", || {
+            server.waiting_for_rows() > 0 || program(&claims) != Some(0)
+        });
+        assert_eq!(program(&claims), Some(0));
+        program("COMMIT");
+        let guard = acquiring.join().unwrap().unwrap();
+        assert!(before.is_lost());
+        guard.release().wait().unwrap();
+    }
+
+    fn a_session_that_is_in_use_does_not_keep_others_from_being_ended(server: LONG) {
+        let store = server.connect();
+        let (path, ended) = (format!("{PATH}/used"), format!("{PATH}/ended"));
+        let (used, held) = (store.lock(&path), store.lock(&ended));
+        let guards = [&used, &held].map(|lock| {
+            let store = server.connect();
+            let guard = store.lock(lock.path()).acquire().wait().unwrap();
+            (store, guard)
+        });
+        let mut program = server.program();
+        program("UPDATE zklock_session SET expires = 1 WHERE id IN (SELECT session FROM zklock_claim)");
+        program("BEGIN");
+        program(&format!(
+            "SELECT expires FROM zklock_session WHERE id =
+             (SELECT session FROM zklock_claim WHERE path = '{path}') FOR UPDATE"
         ));
+        held.acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+        drop((program, guards));
     }
 }
 

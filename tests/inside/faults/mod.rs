@@ -14,11 +14,13 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use uuid::Uuid;
 
 use self::faulty::{FAULTS, Fault, Faulty, LEASE, Op, Plan};
 use self::place::Place;
 use crate::leased::Store;
-use crate::lock::{Guard, Lock, LockError, LostReason};
+use crate::leased::database::{Claimed, Row};
+use crate::lock::{Guard, Kind, Lock, LockError, LostReason};
 use crate::runtime::BootInstant;
 
 /// As long as a busy machine may take.
@@ -200,6 +202,7 @@ each_database! {
     a_session_that_is_lost_ends_no_sooner_than_its_lease
     a_broken_hold_keeps_its_grace_where_nothing_else_is_held
     a_store_that_is_dropped_ends_at_once
+    a_claim_of_an_earlier_session_is_made_anew
 }
 
 /// Programs have that long to end their work.
@@ -578,4 +581,39 @@ fn many_slow_releases_do_not_cost_what_is_held(make: fn() -> Place) {
         drop(guard);
         is_held
     });
+}
+
+/// A session can be over for its client before its server has ended it.
+fn a_claim_of_an_earlier_session_is_made_anew(make: fn() -> Place) {
+    let place = make();
+    let mut database = place.connect(LONG)(&|_| false).unwrap();
+    let [earlier, now] = [(); 2].map(|()| Uuid::new_v4());
+    for session in [earlier, now] {
+        database.begin(session, TIMEOUT).unwrap();
+    }
+    let mut row = Row {
+        id: Uuid::new_v4(),
+        session: earlier,
+        lock: PATH.to_owned(),
+        kind: Kind::Exclusive,
+        limit: 0,
+        host: String::new(),
+        pid: 0,
+        thread: String::new(),
+        label: String::new(),
+    };
+    let mut claim = |row: &Row| match database.claim(row, false).unwrap() {
+        Claimed::Holds { number } => number,
+        other => panic!("{other:?}"),
+    };
+    let first = claim(&row);
+    assert_eq!(claim(&row), first, "it is there");
+    row.session = now;
+    let second = claim(&row);
+    assert!(second > first, "{second}");
+    assert_eq!(database.numbers(earlier).unwrap(), Some(vec![]));
+    database.end(earlier).unwrap();
+    assert_eq!(database.numbers(now).unwrap(), Some(vec![(second, row.id)]));
+    database.end(now).unwrap();
+    assert_eq!(place.rows(), 0);
 }

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use parking_lot::Mutex;
@@ -15,9 +15,11 @@ pub enum Lost {
     Request,
     /// A reply, to what the server has done.
     Reply,
+    /// A reply and all after it, either way. Neither side learns of it, as when a client's machine stands still.
+    ReplyAndSilence,
 }
 
-/// Passes everything on, but for what is to be lost next: with it its connection is lost.
+/// Passes everything on, but for what is to be lost next. Its connection is lost with it, or falls silent.
 pub struct Link {
     /// Where clients connect to.
     pub address: SocketAddr,
@@ -51,12 +53,11 @@ impl Link {
                 connections.fetch_add(1, Ordering::AcqRel);
                 let server = *server.lock();
                 let Ok(server) = TcpStream::connect(server) else { continue };
-                for (from, to, lost) in
-                    [(&client, &server, Lost::Request), (&server, &client, Lost::Reply)]
-                {
+                let is_silent = Arc::new(AtomicBool::new(false));
+                for (from, to, is_reply) in [(&client, &server, false), (&server, &client, true)] {
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    let plan = Arc::clone(&plan);
-                    thread::spawn(move || pass(from, to, lost, &plan));
+                    let (plan, is_silent) = (Arc::clone(&plan), Arc::clone(&is_silent));
+                    thread::spawn(move || pass(from, to, is_reply, &plan, &is_silent));
                 }
             }
         });
@@ -84,22 +85,32 @@ impl Link {
     }
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream, what: Lost, plan: &Mutex<Option<(Lost, u32)>>) {
+fn pass(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    is_reply: bool,
+    plan: &Mutex<Option<(Lost, u32)>>,
+    is_silent: &AtomicBool,
+) {
     let mut bytes = [0; 65_536];
     loop {
         let length = from.read(&mut bytes).unwrap_or(0);
-        let is_lost = {
-            let mut plan = plan.lock();
-            match &mut *plan {
-                Some((lost, 0)) if *lost == what => plan.take().is_some(),
-                Some((lost, left)) if *lost == what => {
-                    *left -= 1;
-                    false
-                }
-                _ => false,
+        let lost = plan.lock().take_if(|(lost, left)| {
+            let is_now = *left == 0;
+            let is_this_way = is_reply != (*lost == Lost::Request);
+            *left = left.saturating_sub(is_this_way.into());
+            is_this_way && is_now
+        });
+        if lost.is_some_and(|(lost, _)| lost == Lost::ReplyAndSilence) {
+            is_silent.store(true, Ordering::Release);
+        }
+        if is_silent.load(Ordering::Acquire) {
+            // Both ends stay open: that of the other direction by its own thread, or by this one.
+            loop {
+                thread::park();
             }
-        };
-        if length == 0 || is_lost || to.write_all(&bytes[..length]).is_err() {
+        }
+        if length == 0 || lost.is_some() || to.write_all(&bytes[..length]).is_err() {
             let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
             return;
         }
