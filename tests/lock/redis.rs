@@ -478,7 +478,7 @@ fn where_the_answer_to_a_write_is_lost_it_is_not_said_to_have_failed() {
     let holder = permit.holder().wait().unwrap().unwrap();
     // The first answer to come may be one on the connection for messages.
     let is_unknown = |write: &mut dyn FnMut() -> Option<LockError>| {
-        let error = (0..3).find_map(|_| {
+        let error = (0..30).find_map(|_| {
             link.lose(Lost::Reply, 0);
             write()
         });
