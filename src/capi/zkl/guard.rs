@@ -427,10 +427,7 @@ fn release(name: &'static str, guard: Option<Box<zkl_guard>>, timeout_ms: c_int)
         }
         let within = timeout(name, timeout_ms)?;
         may_block(name)?;
-        match (guard.give_up(), within) {
-            (Some(held), within) => wait(released(held), within),
-            (None, _) => Ok(()),
-        }
+        guard.give_up().map_or(Ok(()), |held| wait(released(held), within))
     })
 }
 
