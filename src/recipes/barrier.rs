@@ -27,8 +27,9 @@ use crate::znode::{Acl, CreateMode};
 /// removal is done twice, so a removal with a lost reply cannot remove a later set.
 ///
 /// # Cost
-/// A set or a removal is one request. A pass is two requests at once (one is a sync, so that it sees earlier sets). If
-/// it must wait, it is notified and asks again.
+/// A set or a removal is one request. A pass is two requests at once (one is a sync, so that it sees earlier sets; for some
+/// seconds, a leader that stood still and was replaced meanwhile may not see the last ones). If it must wait, it asks once
+/// more, is notified and asks again.
 #[derive(Clone, Debug)]
 pub struct Barrier {
     client: Client,

@@ -51,7 +51,8 @@ use crate::znode::{Acl, Stat};
 /// If a change is dropped, it may or may not be done.
 ///
 /// # Cost
-/// A read is two requests (one is a sync, so that it sees earlier changes). A change is two requests, one after the
+/// A read is two requests (one is a sync, so that it sees earlier changes; for some seconds, a leader that stood still and
+/// was replaced meanwhile may not see the last ones). A change is two requests, one after the
 /// other, and three more each time that another client was faster. If N clients change it without a pause, one succeeds
 /// in each round trip.
 #[derive(Clone, Debug)]

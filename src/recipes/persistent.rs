@@ -118,11 +118,11 @@ impl Persistent<'_> {
     pub(super) async fn until(&self, there: bool) -> Result<()> {
         loop {
             let session = self.client.inner().trusted_session().await?;
-            match self.watch_until(&session, there).await {
+            match self.change_from(&session, there).await {
                 Ok(None) => return Ok(()),
-                Ok(Some(watch)) => {
+                Ok(Some(change)) => {
                     // How it ends is no matter: the next look tells.
-                    futures_lite::future::or(async { drop(watch.await) }, session.lost()).await;
+                    futures_lite::future::or(async { drop(change.await) }, session.lost()).await;
                 }
                 Err(error) if error.is_transient() => pause(&error).await,
                 Err(error) => return Err(named(self.op, self.path, &error)),
@@ -130,18 +130,19 @@ impl Persistent<'_> {
         }
     }
 
-    /// Watches for a change; `None`: it is as wanted. No watch is left on what is not there, unless that is waited for.
-    async fn watch_until(&self, session: &TrustedSession, there: bool) -> Result<Option<Watch>> {
-        let sync = session.sync(self.path);
+    /// Watches for a change; `None`: it is as wanted. That is looked at first without a watch, which would stay for ever
+    /// on what does not change any more, and for which there may be no room.
+    async fn change_from(&self, session: &TrustedSession, there: bool) -> Result<Option<Watch>> {
+        let (sync, look) = (session.sync(self.path), session.exists(self.path));
+        sync.await?;
+        if look.await?.is_some() == there {
+            return Ok(None);
+        }
         if there {
-            let look = session.exists_and_watch(self.path);
-            sync.await?;
-            let looked = look.await?;
+            let looked = session.exists_and_watch(self.path).await?;
             return Ok(looked.value.is_none().then_some(looked.watch));
         }
-        let look = session.get_and_watch(self.path);
-        sync.await?;
-        match look.await {
+        match session.get_and_watch(self.path).await {
             Ok(looked) => Ok(Some(looked.watch)),
             Err(error) if error.is_no_node() => Ok(None),
             Err(error) => Err(error),

@@ -4,7 +4,8 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use test_support::{
-    Bench, TIMEOUT, eventually, expect_blocked, poll_until, session_id, wait_for_another_session,
+    Bench, TIMEOUT, eventually, expect_blocked, options, poll_until, session_id,
+    wait_for_another_session,
 };
 use zklock::recipes::Entered;
 use zklock::zookeeper::{Acl, CreateMode, Permissions};
@@ -48,6 +49,29 @@ fn a_barrier_holds_everybody_up_until_it_is_removed() {
     assert!(bench.exists(&below), "what is missing above it is made");
     let error = bench.direct().barrier("no/path").set().wait().unwrap_err();
     assert_eq!(error.code(), Code::BAD_ARGUMENTS);
+}
+
+#[test]
+fn what_is_as_wanted_needs_no_room_for_a_watch_and_takes_none() {
+    const MANY: usize = 200;
+    let bench = Bench::shared();
+    let client = options().max_request(4_000).connect(&bench.proxy.hosts()).wait().unwrap();
+    let other = bench.direct();
+    for number in 0..MANY {
+        let path = format!("{}/latch-{number}", bench.path);
+        other.latch(&path).set(0).wait().unwrap();
+        client.latch(&path).opened().within(TIMEOUT).wait().unwrap();
+    }
+    let (mut watches, mut number) = (Vec::new(), 0);
+    let full = loop {
+        number += 1;
+        match client.exists_and_watch(&format!("{}/{number}", bench.path)).wait() {
+            Ok(looked) if number < 10 * MANY => watches.push(looked.watch),
+            other => break other,
+        }
+    };
+    assert_eq!(full.unwrap_err().code(), Code::THROTTLED_OP);
+    client.barrier(&format!("{}/none", bench.path)).pass().within(TIMEOUT).wait().unwrap();
 }
 
 #[test]
@@ -117,7 +141,7 @@ fn a_barrier_costs_a_request_to_set_and_two_to_pass() {
         barrier.remove().wait().unwrap();
         barrier.pass().wait().unwrap();
     }
-    assert_eq!(asked(&bench), [Op::Multi, Op::Multi, Op::Sync, Op::GetData]);
+    assert_eq!(asked(&bench), [Op::Multi, Op::Multi, Op::Sync, Op::Exists]);
     let session = bench.server.watches().unwrap();
     assert!(session.iter().all(|(path, _)| *path != bench.path), "no watch is left");
 }
