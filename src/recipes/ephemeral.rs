@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::client::{ClientInner, Created, TrustedSession};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::retry;
 use crate::runtime::{Pending, Timer};
 use crate::znode::{Acl, CreateMode};
@@ -215,16 +215,17 @@ async fn clean_up(
     loop {
         let session = client.trusted_session().await?;
         if session.id() != sent.id() {
-            return Ok(());
+            return Err(Error::new("delete", &path, Code::SESSION_EXPIRED));
         }
         let (caught_up, look) = (session.catch_up(&path), session.exists(&path));
         match (caught_up.await, look.await) {
-            (Ok(()), Ok(Some(stat))) if stat.ephemeral_owner == session.id() => {
+            // It may be of an earlier session of ours, which the servers have not ended yet.
+            (Ok(()), Ok(Some(stat))) => {
                 let kept = Arc::default();
                 let gone = session.guaranteed_delete(&path, stat.czxid, true, kept);
                 return gone.await.map(drop);
             }
-            (Ok(()), Ok(_)) => return Ok(()),
+            (Ok(()), Ok(None)) => return Ok(()),
             (Err(error), _) | (_, Err(error)) if !error.is_transient() => return Err(error),
             _ => {}
         }

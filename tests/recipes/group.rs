@@ -7,7 +7,7 @@ use test_support::{
 };
 use zklock::Code;
 use zklock::recipes::{Group, Member, Members, Membership};
-use zklock::zookeeper::{Acl, Permissions, SessionState};
+use zklock::zookeeper::{self, Acl, Permissions, SessionState};
 use zklock_testing::wire::{CreateMode, Op, Ops};
 use zklock_testing::{Action, Rule};
 
@@ -213,6 +213,36 @@ fn a_member_that_leaves_while_it_joins_again_is_gone() {
         join(&group, "last").leave().wait().unwrap();
         assert!(!bench.exists(&path));
     }
+}
+
+#[test]
+fn a_member_that_leaves_before_its_earlier_session_has_ended_is_gone() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let undeletable = format!("{}-undeletable", bench.path);
+    let acl = [Acl::new(Permissions::READ | Permissions::CREATE, "world", "anyone")];
+    client
+        .create_with_acl(&undeletable, b"", zookeeper::CreateMode::Persistent, &acl)
+        .wait()
+        .unwrap();
+    let member = join(&client.group(&bench.path), "a");
+    let path = member.path().to_owned();
+    let looks = Rule::reply(Op::Exists).path(path.as_str());
+    bench.proxy.wait_for(&looks, 1, TIMEOUT).unwrap();
+    let farewell = bench.proxy.hold(Rule::request(Op::CloseSession));
+    let looked = bench.proxy.hold(looks.once());
+    // It replaces the session.
+    client.lock(&undeletable).acquire().wait().unwrap().release().wait().unwrap_err();
+    looked.wait_reached(TIMEOUT).unwrap();
+    let deletes = Rule::request(Op::Delete);
+    let before = bench.proxy.count(&deletes);
+    let leaving = member.leave();
+    // It looks itself, and asks the servers to catch up by that.
+    bench.proxy.wait_for(&deletes, before + 1, TIMEOUT).unwrap();
+    looked.release();
+    leaving.within(TIMEOUT).wait().unwrap();
+    assert!(!bench.exists(&path));
+    farewell.release();
 }
 
 #[test]
