@@ -244,14 +244,14 @@ impl LockView for Spec {
     fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
         let lock = Spec { limit, ..Spec::clone(&self) };
         let setting = lock.clone();
-        lock.run(LockOp::Limit, async move {
+        lock.run(LockOp::SetLimit, async move {
             let path = Arc::clone(&setting.path);
             let set = move |worker: &mut Worker| {
                 worker.database.set_limit(&path, limit)?;
                 worker.look_at_lock(&path);
                 Ok(())
             };
-            setting.ask(LockOp::Limit, set).await.map_err(unsure)
+            setting.ask(LockOp::SetLimit, set).await.map_err(unsure)
         })
     }
 }

@@ -238,6 +238,6 @@ impl LockView for LocalLock {
         let lock = LocalLock { limit, ..LocalLock::clone(&self) };
         let queues = Arc::clone(&self.queues);
         let path = Arc::clone(&self.path);
-        lock.run(LockOp::Limit, async move { queues.set_limit(&path, limit) })
+        lock.run(LockOp::SetLimit, async move { queues.set_limit(&path, limit) })
     }
 }

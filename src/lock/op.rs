@@ -19,6 +19,7 @@ pub(crate) enum LockOp {
     Contenders,
     Holder,
     Limit,
+    SetLimit,
     Take,
     #[cfg(feature = "capi")]
     Unlock,
@@ -37,6 +38,7 @@ impl LockOp {
             LockOp::Contenders => "contenders",
             LockOp::Holder => "holder",
             LockOp::Limit => "limit",
+            LockOp::SetLimit => "set limit",
             LockOp::Take => "take",
             #[cfg(feature = "capi")]
             LockOp::Unlock => "unlock",
@@ -58,9 +60,11 @@ impl LockOp {
             LockOp::Release => {
                 |error| failed(error, |path, _| LockError::outcome_unknown(path, None))
             }
-            LockOp::Multi | LockOp::HandOver | LockOp::Revoke | LockOp::Downgrade => {
-                |error| failed(error, LockError::outcome_unknown)
-            }
+            LockOp::Multi
+            | LockOp::HandOver
+            | LockOp::Revoke
+            | LockOp::SetLimit
+            | LockOp::Downgrade => |error| failed(error, LockError::outcome_unknown),
             _ => |error| failed(error, LockError::store),
         };
         Pending::run_as(self.name(), path, into_error, work)

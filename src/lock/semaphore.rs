@@ -86,7 +86,8 @@ impl Semaphore {
     /// # Errors
     /// - [`Unusable`](LockError::Unusable): the number is 0.
     /// - [`NotPermitted`](LockError::NotPermitted): a permission is missing.
-    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): no server confirmed it within the client's operation timeout.
+    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): no server confirmed it within the client's operation timeout, or
+    ///   within the limit.
     /// - Otherwise as [`Lock::contenders`].
     ///
     /// # On connection loss

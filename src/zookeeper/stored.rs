@@ -335,7 +335,7 @@ impl LockView for ZooKeeperLock {
     fn set_limit(self: Arc<Self>, limit: u32) -> Pending<(), LockError> {
         let changed = self.lock_changed(|lock| lock.limit = limit);
         let lock = Arc::clone(&changed.spec.lock);
-        changed.run(LockOp::Limit, async move { limit_node::change(&lock, limit).await })
+        changed.run(LockOp::SetLimit, async move { limit_node::change(&lock, limit).await })
     }
 
     fn holder_other_than(

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
+use test_support::{TIMEOUT, acquire_in_background, eventually, poll_until, session_id};
 use zklock::zookeeper::{Acl, CreateMode, Permissions};
 use zklock::{Client, Code, Guard, GuardState, LockError, Semaphore, Strategy};
 use zklock_testing::Rule;
@@ -393,6 +394,31 @@ fn of_two_limits_that_are_set_at_once_the_later_keeps_what_the_earlier_has_writt
     setting.join().unwrap().unwrap();
     let data = other.get(&bench.path).wait().unwrap().data;
     assert_eq!(String::from_utf8(data).unwrap(), "zklock/1 semaphore\nlimit=3\nmost=7\n");
+}
+
+#[test]
+fn a_limit_whose_reply_is_late_or_lost_for_good_may_be_set() {
+    let bench = Bench::shared();
+    let client = bench.client();
+    let semaphore = client.semaphore(&bench.path, 2);
+    release([take(&semaphore, 1)]);
+    let set = |limit| {
+        let late = bench.proxy.hold(Rule::reply(Op::Multi).once());
+        let mut setting = semaphore.set_limit(limit);
+        poll_until(&mut setting, || late.is_reached());
+        (late, setting)
+    };
+    let (late, setting) = set(3);
+    let error = setting.within(Duration::from_millis(100)).wait().unwrap_err();
+    assert!(error.is_outcome_unknown() && !error.is_timeout(), "{error:?}");
+    assert_eq!(bench.direct().semaphore(&bench.path, 2).limit().wait().unwrap(), 3);
+    drop(late);
+    let (late, setting) = set(4);
+    bench.proxy.cut();
+    drop(client.close());
+    drop(late);
+    let error = setting.within(TIMEOUT).wait().unwrap_err();
+    assert!(error.is_outcome_unknown(), "{error:?}");
 }
 
 #[test]

@@ -65,12 +65,19 @@ pub(crate) async fn read(lock: &LockSpec, session: &TrustedSession) -> Result<u3
 /// Sets how many there are, until that is certain.
 pub(crate) async fn change(lock: &LockSpec, number: u32) -> Result<(), LockError> {
     let set = async {
+        let mut may_be_set = false;
         loop {
-            let session = lock.session().await?;
+            let session = match lock.session().await {
+                Err(error) if may_be_set => return Err(error.after_a_write()),
+                session => session?,
+            };
             match set(lock, &session, number).await {
                 Ok(true) => return Ok(()),
                 Ok(false) => {}
-                Err(error) if error.is_transient() => Timer::after(retry::SOON).await,
+                Err(error) if error.is_transient() => {
+                    may_be_set |= retry::may_be_done(error.code());
+                    Timer::after(retry::SOON).await;
+                }
                 Err(error) => return Err(refused(&lock.path, error)),
             }
         }
