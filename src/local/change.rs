@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 
 use super::ahead::Ahead;
 use super::queue::{Claim, Queues, Status};
-use crate::lock::{Access, Kind, LockError, LockOp, LostReason};
+use crate::error::Code;
+use crate::lock::{Access, IS_BEING_CHANGED, Kind, LockError, LockOp, LostReason, ready};
 use crate::runtime::Pending;
 
 /// The claim of a hold, and its place.
@@ -40,9 +41,15 @@ impl Claimed {
         Access::of(self.claim.kind())
     }
 
-    pub(super) fn downgrade(&self, to: Access) {
+    pub(super) fn downgrade(&self, to: Access) -> Pending<(), LockError> {
         let kind = if to == Access::Read { Kind::Read } else { Kind::Upgradeable };
-        self.queues.turn_into(&self.lock, &self.claim, kind);
+        let is_done = self.queues.turn_into(&self.lock, &self.claim, kind);
+        if is_done { ready(Ok(())) } else { self.refused() }
+    }
+
+    fn refused(&self) -> Pending<(), LockError> {
+        let refused = LockError::unusable(&self.lock, IS_BEING_CHANGED, Code::INVALID_STATE);
+        ready(Err(refused))
     }
 
     /// Comes when it is over.
@@ -57,7 +64,7 @@ impl Claimed {
 
 /// Becomes a writer's; what is abandoned is taken back.
 pub(super) fn upgrade(of: Arc<Claimed>) -> Pending<(), LockError> {
-    let claim = of.queues.upgrade(&of.lock, &of.claim);
+    let Some(claim) = of.queues.upgrade(&of.lock, &of.claim) else { return of.refused() };
     let (path, queues) = (Arc::clone(&of.lock), Arc::clone(&of.queues));
     let ahead = Arc::new(Ahead { queues, claim: Mutex::new(Some(Arc::clone(&claim))) });
     let upgraded = async move {

@@ -92,6 +92,11 @@ impl Claim {
         *self.kind.lock()
     }
 
+    /// Whether that reader becomes a writer by it, or has.
+    fn is_upgrade_of(&self, reader: &Claim) -> bool {
+        self.token == reader.token && self.kind() == Kind::Upgrade
+    }
+
     /// Nobody is before it any more who keeps it out.
     fn hold(&self) {
         let now = SystemTime::now();
@@ -140,10 +145,11 @@ impl State {
     /// Records the semaphore's limit, if it is the first claim. Fails if the semaphore has too few permits.
     fn enter(&mut self, lock: &Arc<str>, wanted: &Wanted<'_>) -> Result<(), LockError> {
         let Kind::Permits(number) = wanted.kind else { return Ok(()) };
-        if *self.limits.entry(Arc::clone(lock)).or_insert(wanted.limit) < number {
+        if self.limits.get(lock).copied().unwrap_or(wanted.limit) < number {
             let why = "it has fewer permits than are asked for";
             return Err(LockError::unusable(lock, why, Code::BAD_ARGUMENTS));
         }
+        self.limits.entry(Arc::clone(lock)).or_insert(wanted.limit);
         Ok(())
     }
 }
@@ -241,36 +247,30 @@ impl Queues {
         self.changed();
     }
 
-    /// Adds the claim by which an upgradeable reader becomes a writer. It goes before the first claim behind the reader
-    /// that excludes readers, so that no such claim gets the lock first.
-    pub(super) fn upgrade(&self, lock: &Arc<str>, reader: &Claim) -> Arc<Claim> {
+    /// Adds the claim by which an upgradeable reader becomes a writer, unless there is one. It goes before the first claim
+    /// behind the reader that excludes readers, so that no such claim gets the lock first.
+    pub(super) fn upgrade(&self, lock: &Arc<str>, reader: &Claim) -> Option<Arc<Claim>> {
         let label = reader.contender.lock().label.clone();
         let wanted = Wanted { kind: Kind::Upgrade, limit: 0, label: &label };
         let claim = Claim::new(lock, reader.token, &wanted);
+        let mut is_new = true;
         self.change(lock, |queue| {
             let Some(own) = queue.iter().position(|it| it.token == reader.token) else { return };
-            let behind = queue.iter().skip(own).position(|it| !it.kind().reads());
-            let place = behind.map_or(queue.len(), |behind| own + behind);
-            queue.insert(place, Arc::clone(&claim));
+            is_new = !queue.iter().any(|it| it.is_upgrade_of(reader));
+            if is_new {
+                let behind = queue.iter().skip(own).position(|it| !it.kind().reads());
+                let place = behind.map_or(queue.len(), |behind| own + behind);
+                queue.insert(place, Arc::clone(&claim));
+            }
         });
-        claim
+        is_new.then_some(claim)
     }
 
     /// Whether that reader has become a writer, or is about to know so.
     pub(super) fn has_upgraded(&self, lock: &str, reader: &Claim) -> bool {
         let state = self.state.lock();
         let mut queue = state.queues.get(lock).into_iter().flatten();
-        queue.any(|it| {
-            let is_upgrade = it.token == reader.token && it.kind() == Kind::Upgrade;
-            is_upgrade && it.status.get() == Status::Holds
-        })
-    }
-
-    /// Whether it is about to, or has.
-    pub(super) fn is_upgrading(&self, lock: &str, reader: &Claim) -> bool {
-        let state = self.state.lock();
-        let mut queue = state.queues.get(lock).into_iter().flatten();
-        queue.any(|it| it.token == reader.token && it.kind() == Kind::Upgrade)
+        queue.any(|it| it.is_upgrade_of(reader) && it.status.get() == Status::Holds)
     }
 
     /// Takes that back.
@@ -281,12 +281,18 @@ impl Queues {
         }
     }
 
-    /// A claim that holds is of that kind from now on, and what it wrote by is over.
-    pub(super) fn turn_into(&self, lock: &str, claim: &Claim, kind: Kind) {
+    /// A claim that holds is of that kind from now on, and what it wrote by is over. `false`: it is being upgraded.
+    pub(super) fn turn_into(&self, lock: &str, claim: &Claim, kind: Kind) -> bool {
+        let mut is_free = true;
         self.change(lock, |queue| {
-            *claim.kind.lock() = kind;
-            queue.retain(|it| it.token != claim.token || it.kind() != Kind::Upgrade);
+            let upgrades = queue.iter().filter(|it| it.is_upgrade_of(claim));
+            is_free = upgrades.clone().all(|it| it.status.get() == Status::Holds);
+            if is_free {
+                *claim.kind.lock() = kind;
+                queue.retain(|it| !it.is_upgrade_of(claim));
+            }
         });
+        is_free
     }
 
     fn changed(&self) {
@@ -336,14 +342,17 @@ impl Queues {
     /// Sets that. Waiters that want more than there are claim again, and fail.
     pub(super) fn set_limit(&self, lock: &Arc<str>, limit: u32) -> Result<(), LockError> {
         let mut state = self.open(lock)?;
-        state.limits.insert(Arc::clone(lock), limit);
-        let asks_for_more = |claim: &&Arc<Claim>| {
-            matches!(claim.kind(), Kind::Permits(number) if number > limit)
-                && claim.status.get() == Status::Waits
-        };
+        let before = state.limits.insert(Arc::clone(lock), limit).unwrap_or(0);
         let (mut hold, mut refused) = (Vec::new(), Vec::new());
         if let Some(queue) = state.queues.get(lock) {
             hold.extend(holding(limit, queue).cloned());
+            // Some of them may be about to know that they hold.
+            let held: Vec<_> = holding(before, queue).collect();
+            let asks_for_more = |claim: &&Arc<Claim>| {
+                matches!(claim.kind(), Kind::Permits(number) if number > limit)
+                    && claim.status.get() == Status::Waits
+                    && !held.iter().any(|held| Arc::ptr_eq(held, claim))
+            };
             refused.extend(queue.iter().filter(asks_for_more).cloned());
         }
         drop(state);
@@ -410,5 +419,57 @@ impl Queues {
         }
         let state = self.state.lock();
         if state.is_closed { Err(Queues::closed(lock)) } else { Ok(state) }
+    }
+}
+
+#[cfg(all(test, not(zklock_loom)))]
+mod tests {
+    use std::future::Future;
+    use std::pin::pin;
+    use std::task::{Context, Wake, Waker};
+
+    use super::*;
+
+    const LOCK: &str = "/locks/queue";
+
+    fn join(queues: &Queues, kind: Kind, limit: u32) -> Arc<Claim> {
+        queues.join(&LOCK.into(), &Wanted { kind, limit, label: "" }).unwrap()
+    }
+
+    #[test]
+    fn a_reader_is_upgraded_once_at_a_time() {
+        let queues = Queues::default();
+        let (reader, other) = (join(&queues, Kind::Upgradeable, 0), join(&queues, Kind::Read, 0));
+        let first = queues.upgrade(&LOCK.into(), &reader).unwrap();
+        assert!(queues.upgrade(&LOCK.into(), &reader).is_none());
+        assert!(!queues.turn_into(LOCK, &reader, Kind::Read), "it would never end");
+        queues.leave(LOCK, &other, LostReason::Released);
+        assert!(first.status.get() == Status::Holds);
+        assert!(queues.turn_into(LOCK, &reader, Kind::Upgradeable));
+        assert!(queues.upgrade(&LOCK.into(), &reader).is_some());
+    }
+
+    struct SetsLimit(Arc<Queues>);
+
+    impl Wake for SetsLimit {
+        fn wake(self: Arc<Self>) {
+            self.0.set_limit(&LOCK.into(), 2).unwrap();
+        }
+    }
+
+    /// Two come to hold, and who hears of the first sets a limit at once.
+    #[test]
+    fn a_smaller_limit_takes_nothing_from_who_is_about_to_hold() {
+        let queues = Arc::new(Queues::default());
+        let before = join(&queues, Kind::Permits(4), 4);
+        let [first, second] = [1, 3].map(|number| join(&queues, Kind::Permits(number), 4));
+        let third = join(&queues, Kind::Permits(3), 4);
+        let waker = Waker::from(Arc::new(SetsLimit(Arc::clone(&queues))));
+        let holds = |status: &Status| (*status == Status::Holds).then_some(());
+        let mut waiting = pin!(first.status.wait_for(holds));
+        assert!(waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
+        queues.leave(LOCK, &before, LostReason::Released);
+        let stand = [&first, &second, &third].map(|claim| claim.status.get());
+        assert!(stand == [Status::Holds, Status::Holds, Status::Over(LostReason::Released)]);
     }
 }

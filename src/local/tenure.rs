@@ -8,8 +8,7 @@ use futures_lite::future::Boxed;
 
 use super::change::{self, Claimed};
 use super::queue::{Claim, Queues, Status};
-use crate::error::Code;
-use crate::lock::{Access, IS_BEING_CHANGED, LockError, LostReason, StoreRef, ready, tenure};
+use crate::lock::{Access, LockError, LostReason, StoreRef, ready, tenure};
 use crate::process::Process;
 use crate::runtime::Pending;
 
@@ -43,20 +42,10 @@ impl tenure::Tenure for Tenure {
     }
 
     fn change(self: Arc<Self>, to: Access) -> Option<Pending<(), LockError>> {
-        let held = Arc::clone(&self.held);
-        // What is in flight has its claim in the queue.
-        let is_changing = self.held.queues.is_upgrading(&held.lock, &held.claim)
-            && held.access() != Some(Access::Write);
-        if is_changing {
-            let path = &held.lock;
-            let refused = LockError::unusable(path, IS_BEING_CHANGED, Code::INVALID_STATE);
-            return Some(ready(Err(refused)));
-        }
-        if to == Access::Write {
-            return Some(change::upgrade(held));
-        }
-        held.downgrade(to);
-        Some(ready(Ok(())))
+        Some(match to {
+            Access::Write => change::upgrade(Arc::clone(&self.held)),
+            to => self.held.downgrade(to),
+        })
     }
 
     fn ended(&self) -> Option<LostReason> {
