@@ -12,7 +12,7 @@ use super::error::LockError;
 use super::guard::Guard;
 use super::while_held::Course;
 use crate::logging::log;
-use crate::runtime::{Pending, Timer, block_on};
+use crate::runtime::{Pending, Timer, block_on, machine};
 
 /// Between two attempts after an error; it doubles with each error in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -160,6 +160,10 @@ where
             let Some(pause) = this.pause_after(&error) else {
                 return Poll::Ready(Err(error));
             };
+            // Whose store needs no thread has started none that wakes it.
+            if machine::start().is_err() {
+                return Poll::Ready(Err(error));
+            }
             log!(INFO, why, ?pause, "the work begins again once the lock is held again");
             this.pause = Some(Timer::after(pause));
             if pause.is_zero() {

@@ -20,6 +20,26 @@ use crate::bench::Bench;
 const PATH: &str = "/locks/local";
 
 #[test]
+fn work_that_begins_again_after_a_pause_needs_no_other_store() {
+    let store = LocalStore::new();
+    let work = store.lock(PATH).whenever_held(|_| std::future::ready(7));
+    assert!(store.lose(PATH), "it is acquired at once");
+    let done = std::thread::spawn(move || work.wait());
+    eventually("it has begun again", || done.is_finished());
+    assert_eq!(done.join().unwrap().unwrap(), 7);
+}
+
+#[test]
+fn a_request_for_more_permits_than_there_are_sets_no_limit() {
+    let store = LocalStore::new();
+    let refused = store.semaphore(PATH, 1).permits(2).acquire().wait().unwrap_err();
+    assert!(matches!(refused, LockError::Unusable { .. }), "{refused:?}");
+    let guard = store.semaphore(PATH, 5).permits(3).acquire().wait().unwrap();
+    assert_eq!(store.semaphore(PATH, 1).limit().wait().unwrap(), 5);
+    guard.release().wait().unwrap();
+}
+
+#[test]
 fn a_lock_that_is_taken_away_is_lost_and_the_next_one_holds_it() {
     let store = LocalStore::new();
     assert!(!store.lose(PATH), "nobody holds it");
