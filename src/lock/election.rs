@@ -77,8 +77,9 @@ impl Election {
     ///
     /// **The work ends before another participant can lead**: when the leadership is lost, the future of the work is
     /// dropped, and the participant joins the end of the queue. Work that computes or blocks its thread can only end
-    /// itself: see [`Lock::while_held`]. Work that [resigns](Leadership::resign) or [hands over](Leadership::hand_over)
-    /// is dropped too. But another participant may lead as soon as it has called either, so call it last.
+    /// itself: see [`Lock::while_held`]. Work that [resigns](Leadership::resign) is dropped too. But another participant
+    /// may lead as soon as it has called that, so call it last. A [hand-over](Leadership::hand_over) is for another task:
+    /// within the work it would be dropped with the work, and the next participant would lead.
     ///
     /// It ends when the work ends by itself, and gives the result of the work; the participant then leaves the
     /// election. With [`until`](WheneverHeld::until), it also ends on a signal. After an error of the store it retries;
@@ -209,8 +210,9 @@ impl Leadership {
     /// - [`NotHeld`](LockError::NotHeld): the leadership was lost before it was resigned.
     /// - As [`Lock::acquire`]: the chosen participant could not be named, and nothing was done.
     /// - As [`Guard::release`]: the resignation was not confirmed.
-    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): it was resigned, but before the chosen participant led, the
-    ///   session was lost, the client was closed, or the limit passed. The chosen participant may still lead later.
+    /// - [`OutcomeUnknown`](LockError::OutcomeUnknown): before the chosen participant led, the session was lost or the
+    ///   client closed after it had resigned, or the limit passed; [`Guard::is_lost`] tells whether it had resigned by
+    ///   then. The chosen participant may still lead later.
     ///
     /// # Cancel safety
     /// If it is dropped before it has resigned, this leadership continues. After that, the next participant leads.

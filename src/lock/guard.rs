@@ -87,7 +87,7 @@ impl Guard {
     }
 
     /// The path and the [token](Guard::fencing_token) of each lock, in the order of the paths. There is one entry,
-    /// except for a [`MultiLock`](crate::MultiLock). If all its locks belong to one client, all tokens are the same.
+    /// except for a [`MultiLock`](crate::MultiLock). Queues that it took in one transaction have the same token.
     pub fn tokens(&self) -> Vec<(&str, i64)> {
         match self.tenure.members() {
             [] => vec![(self.path(), self.fencing_token())],

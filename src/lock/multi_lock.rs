@@ -44,8 +44,9 @@ use crate::runtime::Pending;
 /// servers gets its own transaction. If one lock fails, the earlier ones are released.
 ///
 /// Users of multi-locks do not deadlock if all of them use each lock with the same path, strategy,
-/// [`Interop`](crate::Interop) and client. A program that holds one of the locks alone and then acquires another can
-/// deadlock.
+/// [`Interop`](crate::Interop) and client, and if no multi-lock takes queues of several clients of the same servers while
+/// another takes two of these queues in one transaction. A program that holds one of the locks alone and then acquires
+/// another can deadlock.
 #[derive(Clone, Debug)]
 pub struct MultiLock {
     locks: Arc<[Lock]>,

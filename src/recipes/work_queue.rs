@@ -109,11 +109,11 @@ impl WorkQueue {
         })
     }
 
-    /// The data of the first element, claimed or not, without taking it. `None` means that the queue is empty. Cancel
-    /// safety: it changes nothing.
+    /// The data of the first element, claimed or not, without taking it. `None` means that the queue was empty when the
+    /// connected server, which may lag behind, had it. Cancel safety: it changes nothing.
     ///
     /// # Errors
-    /// `NO_AUTH`, or why the client is closed. Otherwise it waits for a server to answer; within a
+    /// `NO_AUTH`, `BAD_ARGUMENTS` (no path of a queue), or why the client is closed. Otherwise it waits for a server to answer; within a
     /// [limit](Pending::within) `OPERATION_TIMEOUT`.
     pub fn peek(&self) -> Pending<Option<Vec<u8>>> {
         let queue = self.clone();
