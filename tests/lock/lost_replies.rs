@@ -1,7 +1,5 @@
 //! Unknown is not failed: whatever frame is lost, there is one claim, and then none.
 
-use std::time::Duration;
-
 use test_support::{TIMEOUT, acquire_in_background, eventually, session_id};
 use zklock::{GuardState, Strategy};
 use zklock_testing::wire::{Op, Ops};
@@ -103,9 +101,11 @@ each_strategy! {
         // Nor does one that is held stand in the way of a look-up, or go by it.
         bench.ask(|raw| raw.set_data(&guard.claim_path(), b"replaced")).unwrap();
         let lost = bench.proxy.on(Rule::reply(Ops::creates()).once(), Action::Drop);
+        bench.proxy.clear_seen();
         let next = acquire_in_background(&bench.lock(&client, strategy));
         lost.wait_hits(1, TIMEOUT).unwrap();
-        std::thread::sleep(Duration::from_millis(200));
+        let looks_up = Rule::reply(Op::Delete).path("/zklock/catch-up");
+        bench.proxy.wait_for(&looks_up, 1, TIMEOUT).unwrap();
         // It may not be connected again yet.
         eventually("it is held", || guard.state() != GuardState::Suspended);
         assert_eq!(guard.state(), GuardState::Held);

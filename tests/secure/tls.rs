@@ -100,7 +100,7 @@ fn a_client_of_a_frozen_server_goes_to_another_and_ends_its_handshakes() {
     let hosts = servers.secure_hosts().unwrap();
     let options = options().session_timeout(Duration::from_secs(4)).tls(scene.tls());
     let client = options.connect(&hosts).wait().unwrap();
-    let leader = servers.leader().unwrap();
+    let leader = servers.wait_for_quorum(TIMEOUT).unwrap();
     let frozen = (leader + 1) % 3;
     servers.member(frozen).freeze().unwrap();
     eventually("a read at another server", || client.exists("/").wait().is_ok());

@@ -64,8 +64,8 @@ pub(crate) fn expire_session_at(
                 Err(Error::SessionExpired { .. }) if known => return Ok(()),
                 Err(error @ Error::SessionExpired { .. }) => return Err(error),
                 Err(error) => {
-                    // The close may have arrived although its reply did not.
-                    known |= error.is_connection_loss();
+                    // The close may have arrived although its reply did not, or not yet.
+                    known |= error.is_connection_loss() || matches!(error, Error::Timeout { .. });
                     last = Some(error);
                 }
             }

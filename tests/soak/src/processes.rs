@@ -12,7 +12,8 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::worker::{ACQUIRED, HOLDING, Orders, PARKED, VARIABLE};
 
-const STOPS_WITHIN: Duration = Duration::from_secs(5);
+/// One of its threads may wait for a disk, and stops only then.
+const STOPS_WITHIN: Duration = Duration::from_secs(300);
 
 /// One client process; dropping it kills it.
 ///

@@ -111,7 +111,7 @@ pub fn run(settings: &Settings, directory: &Path, until: &Until) -> Result<Ended
     let mut processes = processes.into_inner();
     let crashed = park(&mut processes, Instant::now() + TIMEOUT);
     // Sessions of clients that were killed may last a little longer.
-    let left = operator.left(&locks, settings.session_timeout * 3)?;
+    let left = operator.left(&locks, TIMEOUT)?;
     close(&mut processes);
     cluster.end();
     let mut clock = clock.into_inner();

@@ -97,7 +97,8 @@ fn pass(
         let length = from.read(&mut bytes).unwrap_or(0);
         let lost = plan.lock().take_if(|(lost, left)| {
             let is_now = *left == 0;
-            let is_this_way = is_reply != (*lost == Lost::Request);
+            // The end of a connection is no frame.
+            let is_this_way = length > 0 && is_reply != (*lost == Lost::Request);
             *left = left.saturating_sub(is_this_way.into());
             is_this_way && is_now
         });

@@ -51,7 +51,8 @@ impl Process {
 
     /// Stops the child in its tracks: when this returns all of its threads stand still.
     pub(crate) fn freeze(&self) -> io::Result<()> {
-        const TIMEOUT: Duration = Duration::from_secs(5);
+        // One of its threads may wait for a disk, and stops only then.
+        const TIMEOUT: Duration = Duration::from_secs(300);
         self.signal(Signal::STOP)?;
         let deadline = Instant::now() + TIMEOUT;
         // The status is left where it is, so that freezing a frozen child sees it again.

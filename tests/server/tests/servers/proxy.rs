@@ -98,13 +98,18 @@ fn a_delayed_frame_comes_later_and_delays_in_a_row_do_not_add_up() {
     assert!(began.elapsed() >= delay, "{:?}", began.elapsed());
 
     bench.proxy.set_latency(delay / 2);
-    let began = Instant::now();
-    let xids: Vec<i32> =
-        (0..50).map(|_| client.submit(Op::Exists, b"\0\0\0\x02/a\0").unwrap()).collect();
-    for xid in xids {
-        assert_eq!(client.wait_reply(xid).unwrap().0, 0);
-    }
-    assert!(began.elapsed() >= delay && began.elapsed() < delay * 10, "{:?}", began.elapsed());
+    let mut many = || {
+        let began = Instant::now();
+        let xids: Vec<i32> =
+            (0..50).map(|_| client.submit(Op::Exists, b"\0\0\0\x02/a\0").unwrap()).collect();
+        for xid in xids {
+            assert_eq!(client.wait_reply(xid).unwrap().0, 0);
+        }
+        assert!(began.elapsed() >= delay, "{:?}", began.elapsed());
+        began.elapsed()
+    };
+    // A busy machine may stand still in one of them.
+    assert!((0..10).any(|_| many() < delay * 10));
     bench.proxy.set_latency(Duration::ZERO);
     client.close_session().unwrap();
 }
