@@ -12,7 +12,7 @@ use crate::runtime::{BootInstant, Unfinished};
 
 /// Whether there was a claim to be deleted, or why it may not be.
 pub(super) type Deleted = Result<bool, StepError>;
-/// Who hears that, if anybody.
+/// Where the outcome of a deletion is sent to, if somebody waits for it.
 pub(super) type Answer = Option<oneshot::Sender<Deleted>>;
 
 #[derive(Clone, Debug)]

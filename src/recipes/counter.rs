@@ -52,9 +52,8 @@ use crate::znode::{Acl, Stat};
 ///
 /// # Cost
 /// A read is two requests (one is a sync, so that it sees earlier changes; for some seconds, a leader that stood still and
-/// was replaced meanwhile may not see the last ones). A change is two requests, one after the
-/// other, and three more each time that another client was faster. If N clients change it without a pause, one succeeds
-/// in each round trip.
+/// was replaced meanwhile may not see the last ones). A change is two requests, one after the other, and three more each
+/// time that another client was faster. If N clients change it without a pause, one succeeds in each round trip.
 #[derive(Clone, Debug)]
 pub struct Counter {
     client: Client,

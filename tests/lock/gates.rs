@@ -21,8 +21,8 @@ pub fn other_locks_go_on<E: FnOnce()>(server: &dyn Elsewhere, hold: impl FnOnce(
     let beside_one = round(&store);
     releasing.extend(guards.map(|guard| guard.release()));
     // Each is tried until the database says that others are there. A busy machine may stand still in one round.
-    let beside_all = (0..10).map(|_| round(&store)).min().unwrap();
-    assert!(beside_all < beside_one * (READERS / 3), "{beside_one:?} and {beside_all:?}");
+    let is_quick = |_| round(&store) < beside_one * (READERS / 3);
+    assert!((0..10).any(is_quick), "a round took {beside_one:?} beside one");
     assert!(!waiting.is_finished());
     let witness = server.connect().read_write("/locks/stuck").write();
     assert_eq!(witness.contenders().wait().unwrap().len(), READERS as usize);

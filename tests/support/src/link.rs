@@ -19,7 +19,8 @@ pub enum Lost {
     ReplyAndSilence,
 }
 
-/// Passes everything on, but for what is to be lost next. Its connection is lost with it, or falls silent.
+/// Passes on all frames, except the one that is to be lost next. The connection of that one is closed, or passes on
+/// nothing more.
 pub struct Link {
     /// Where clients connect to.
     pub address: SocketAddr,
