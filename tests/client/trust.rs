@@ -36,13 +36,14 @@ fn who_is_cut_off_hears_of_the_loss_while_its_ephemeral_znode_still_exists() {
         // At different moments of the client's own rhythm.
         thread::sleep(Duration::from_millis(70) * number as u32);
         proxy.cut();
-        eventually("the server gives the session up", || {
-            let is_over = observer.exists(&node).wait().unwrap().is_none();
-            let state = client.state();
-            assert!(!is_over || state == SessionState::Lost, "run {number}: it trusts it yet");
-            is_over
-        });
         states_until(&mut states, SessionState::Lost);
+        let seen = observer.exists(&node).wait().unwrap();
+        assert!(seen.is_some(), "run {number}: the server was faster");
+        assert_eq!(client.state(), SessionState::Lost);
+        // It is lost for good, and in truth soon after.
+        eventually("the server gives the session up", || {
+            observer.exists(&node).wait().unwrap().is_none()
+        });
         proxy.heal();
         states_until(&mut states, SessionState::Connected);
     });
