@@ -6,6 +6,7 @@ use super::access::Access;
 use super::error::LockError;
 use super::guard::Guard;
 use super::op::ready;
+use super::tenure::Tenure;
 use crate::error::Code;
 use crate::runtime::Pending;
 
@@ -22,7 +23,7 @@ impl Guard {
     /// How the lock is held now. `None` for a lock that is not a read/write lock, and for a guard of several
     /// locks or of a claim with several guards. Costs no request.
     pub fn access(&self) -> Option<Access> {
-        self.tenure().access()
+        self.here().and_then(Tenure::access)
     }
 
     /// Turns an upgradeable hold into a writer's without releasing it. It waits for the readers that hold now. Once it
@@ -84,7 +85,7 @@ impl Guard {
         why: &'static str,
     ) -> Pending<(), LockError> {
         let refused = |why| ready(Err(LockError::unusable(self.path(), why, Code::BAD_ARGUMENTS)));
-        if let Some(reason) = self.tenure().ended() {
+        if let Some(reason) = self.ended() {
             return ready(Err(LockError::not_held(self.path(), reason)));
         }
         match self.access() {

@@ -68,6 +68,16 @@ impl Guard {
         &self.tenure
     }
 
+    /// The holding, in the process that made it. In a child, nobody unlocks what another thread had locked at the fork.
+    pub(super) fn here(&self) -> Option<&(dyn Tenure + 'static)> {
+        self.process.is_this().then_some(&*self.tenure)
+    }
+
+    /// Why it is lost, if it is.
+    pub(crate) fn ended(&self) -> Option<LostReason> {
+        self.here().map_or(Some(LostReason::Session), Tenure::ended)
+    }
+
     /// The reference that keeps the store open; `None` only during the release, which takes the guard.
     pub(crate) fn store(&self) -> Option<&StoreRef> {
         self.store.as_ref()
@@ -75,7 +85,9 @@ impl Guard {
 
     /// A number that grows with every acquire of this lock, by any client: in ZooKeeper the czxid of the lock's znode.
     /// If a store remembers the largest token and rejects smaller ones, a holder that has lost the lock cannot write to
-    /// it.
+    /// it. Another program can ask whether the hold still stands: then the lock's
+    /// [`contenders`](crate::Lock::contenders) have one with this token and a `held_since`. It may end right after, so
+    /// that is no substitute for the comparison.
     pub fn fencing_token(&self) -> i64 {
         self.tenure.token()
     }
@@ -83,7 +95,7 @@ impl Guard {
     /// How many holders of this process had the lock before this one under the same claim and
     /// [token](Guard::fencing_token): see [`Lock::local_handoff`](crate::Lock::local_handoff). 0 for all other locks.
     pub fn turn(&self) -> u64 {
-        self.tenure.turn()
+        self.here().map_or(0, Tenure::turn)
     }
 
     /// The path and the [token](Guard::fencing_token) of each lock, in the order of the paths. There is one entry,
@@ -98,7 +110,7 @@ impl Guard {
     /// How many guards the owner has of this claim, pending acquires included: see
     /// [`Lock::reentrant`](crate::Lock::reentrant). 1 for all other locks.
     pub fn holds(&self) -> usize {
-        self.tenure.holds()
+        self.here().map_or(0, Tenure::holds)
     }
 
     /// The lock's path, as in [`Lock::path`](crate::Lock::path). For a [`MultiLock`](crate::MultiLock), the path of the
@@ -125,7 +137,7 @@ impl Guard {
 
     /// Whether the lock is still held, by the local clock at this moment. Costs no request.
     pub fn state(&self) -> GuardState {
-        self.tenure.state()
+        self.here().map_or(GuardState::Lost, Tenure::state)
     }
 
     /// Whether the lock is lost: see [`state`](Guard::state).
@@ -143,7 +155,7 @@ impl Guard {
     /// It does not foresee that another client deletes the lock's znode, or that a server ends the session: see
     /// [`lost`](Guard::lost).
     pub fn remaining(&self) -> Duration {
-        self.tenure.remaining()
+        self.here().map_or(Duration::ZERO, Tenure::remaining)
     }
 
     /// A signal that the lock is lost. It may outlive the guard.
@@ -188,7 +200,7 @@ impl Guard {
 
     /// As [`release`](Guard::release), while others share the guard. A second release finds it lost.
     pub(crate) fn release_now(&self) -> Pending<(), LockError> {
-        if self.lost().get() == Some(LostReason::Released) {
+        if self.ended() == Some(LostReason::Released) {
             let lost = LockError::lost(self.path(), LostReason::Released);
             return ready(Err(lost));
         }
@@ -245,7 +257,7 @@ pub struct LostSignal {
 impl LostSignal {
     /// Why the lock is lost, or `None` while it is held. Costs no request.
     pub fn get(&self) -> Option<LostReason> {
-        self.tenure.ended()
+        if self.process.is_this() { self.tenure.ended() } else { Some(LostReason::Session) }
     }
 
     /// Blocks this thread until the lock is lost or released.

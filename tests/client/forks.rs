@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 use test_support::{Process, TIMEOUT, child_about, options, say, shared};
 use zklock::zookeeper::{Acl, CreateMode, Op, Reconfiguration, SessionState};
 use zklock::{
-    Access, Client, Code, Contender, Election, GuardState, LocalHandoff, LocalStore, Lock,
+    Access, Client, Code, Contender, Election, Guard, GuardState, LocalHandoff, LocalStore, Lock,
     LockError, LostReason, MultiLock, Owner, Result, Semaphore,
 };
 
@@ -192,6 +193,49 @@ fn a_process_without_a_client_forks_and_goes_on() {
     let inner = reentrant.acquire(&owner).wait().unwrap();
     assert_eq!((inner.holds(), inner.fencing_token()), (2, outer.fencing_token()));
     drop((inner, outer));
+    say(true);
+}
+
+#[test]
+fn a_child_that_is_forked_while_a_thread_looks_at_a_guard_may_look_at_it_too() {
+    alone("a_process_forks_while_threads_look_at_guards");
+}
+
+/// What its process does; nothing in any other.
+#[test]
+fn a_process_forks_while_threads_look_at_guards() {
+    const FORKS: u32 = 50;
+    let Some(_) = child_about() else { return };
+    let store = LocalStore::new();
+    let in_turns = store.lock("/in-turns").local_handoff(LocalHandoff::new());
+    let guards = [
+        in_turns.acquire().wait().unwrap(),
+        store.lock("/again").reentrant().acquire(&Owner::new()).wait().unwrap(),
+        store.read_write("/written").write().acquire().wait().unwrap(),
+    ];
+    let guards = Arc::new(guards);
+    let look = |guard: &Guard| {
+        let count = guard.turn() as usize + guard.holds();
+        (count, guard.remaining(), guard.state(), guard.access(), guard.lost().get())
+    };
+    let is_over = Arc::new(AtomicBool::new(false));
+    thread::scope(|scope| {
+        for guard in &*guards {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    assert_eq!(look(guard).2, GuardState::Held);
+                }
+            });
+        }
+        for _ in 0..FORKS {
+            let inherited = Arc::clone(&guards);
+            in_a_child(move || {
+                let lost = (0, Duration::ZERO, GuardState::Lost, None, Some(LostReason::Session));
+                ensure(inherited.iter().all(|guard| look(guard) == lost), "a guard")
+            });
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
     say(true);
 }
 

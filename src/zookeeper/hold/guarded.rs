@@ -55,7 +55,7 @@ impl Guard {
     /// Dropping it does not stop the transaction: it is executed, and only its result is lost.
     pub fn multi(&self, ops: &[Op]) -> Pending<Vec<OpResult>, LockError> {
         let path = self.path();
-        let client = match (self.tenure().ended(), self.store().and_then(Client::of_store)) {
+        let client = match (self.ended(), self.store().and_then(Client::of_store)) {
             (None, Some(client)) => client,
             (None, None) => return failed(LockError::store(path, not_zookeepers(path))),
             (Some(reason), _) => return failed(LockError::not_held(path, reason)),
