@@ -58,6 +58,7 @@ impl Client {
     /// Connects with the default options: see [`ClientOptions`].
     ///
     /// `hosts` is `host[:port][,host[:port]...][/chroot]`. The default port is 2181. Put IPv6 addresses in brackets.
+    /// The addresses of a name are looked up again whenever the client has no connection, so servers may move.
     ///
     /// ```no_run
     /// # fn main() -> zklock::Result<()> {

@@ -9,9 +9,7 @@ use test_support::{Process, TIMEOUT, child_about, eventually, options, say, shar
 use zklock::zookeeper::SessionState;
 use zklock::{Client, Code, GuardState};
 
-use crate::preload::preloaded;
-
-const NAMES_FILE: &str = "ZKLOCK_TEST_NAMES_FILE";
+use crate::preload::{NAMES_FILE, preloaded};
 
 /// The names of this process's threads.
 fn threads() -> Vec<String> {

@@ -5,11 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use test_support::{Bench, TIMEOUT, options, states_until};
-use zklock::Code;
+use test_support::{
+    Bench, Link, Process, TIMEOUT, child_about, options, say, shared, states_until,
+};
 use zklock::zookeeper::{CreateMode, SessionState};
+use zklock::{Code, GuardState};
 use zklock_testing::wire::Op;
-use zklock_testing::{Action, Rule, Server};
+use zklock_testing::{Action, Proxy, Rule, Server};
+
+use crate::preload::{NAMES_FILE, preloaded};
 
 /// A host that accepts connections and says nothing on them, until it is dropped.
 struct Silent {
@@ -193,4 +197,37 @@ fn a_session_survives_servers_that_answer_without_a_quorum() {
     }
     states_until(&mut states, SessionState::Connected);
     assert_eq!(client.session(), session);
+}
+
+#[test]
+fn in_a_child_process_a_server_moves() {
+    let Some(hosts) = child_about() else { return };
+    let client = options().connect(&hosts).wait().unwrap();
+    let (session, mut states) = (client.session(), client.states());
+    let guard = client.lock("/moved").acquire().wait().unwrap();
+    say("held");
+    states_until(&mut states, SessionState::Suspended);
+    states_until(&mut states, SessionState::Connected);
+    assert_eq!((client.session(), guard.state()), (session, GuardState::Held));
+    guard.release().wait().unwrap();
+    options().connect(&hosts).wait().unwrap();
+    say("done");
+}
+
+#[test]
+fn a_server_whose_name_has_a_new_address_is_found_there() {
+    let (library, directory) = preloaded("names.c");
+    let names = directory.path().join("names");
+    let variables = [("LD_PRELOAD", library), (NAMES_FILE, names.clone())];
+    let server = shared();
+    let proxy = Proxy::start(server.hosts()).unwrap();
+    let port = proxy.addr().port();
+    let test = "hosts::in_a_child_process_a_server_moves";
+    let mut child = Process::start_test_with(test, &format!("moved:{port}"), &variables);
+    child.expect("\"held\"");
+    let _link = Link::between(SocketAddr::from(([127, 0, 0, 2], port)), server.addr());
+    std::fs::write(names, "127.0.0.2").unwrap();
+    drop(proxy);
+    child.expect("\"done\"");
+    assert!(child.end().success());
 }

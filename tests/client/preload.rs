@@ -5,6 +5,9 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+/// What names resolve to, for `names.c`.
+pub const NAMES_FILE: &str = "ZKLOCK_TEST_NAMES_FILE";
+
 /// A library, made of a C program beside this one, for a child to load before the C library; and the directory
 /// in which it lies.
 pub fn preloaded(source: &str) -> (PathBuf, TempDir) {
