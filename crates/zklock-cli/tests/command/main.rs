@@ -8,6 +8,7 @@ mod manners;
 mod mend;
 mod once;
 mod program;
+mod replicas;
 mod scene;
 mod serve;
 #[cfg(feature = "sqlite")]

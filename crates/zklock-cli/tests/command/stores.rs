@@ -41,7 +41,7 @@ fn while_one_runs_another_does_not_and_after_it_was_killed_the_next_does() {
     let (directory, address) = file();
     let begun = directory.path().join("begun");
     let script = format!("touch {}; exec sleep 600", begun.display());
-    let store = ["run", "--store", &address, "--session-timeout", "2s"];
+    let store = ["run", "--store", &address, "--session-timeout", "4s"];
     let run = start(&[&store[..], &["/jobs/a", "--", "sh", "-c", &script]].concat());
     eventually("it runs", || begun.exists());
     let (code, out, err) =
