@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use test_support::{
     Bench, LONGEST_SESSION, TIMEOUT, eventually, options, session_id, states_until,
+    unless_it_stalls,
 };
 use zklock::zookeeper::{Acl, CreateMode, Op, Reconfiguration, SessionState};
 use zklock::{Client, Code, Guard, GuardState, Timeout};
@@ -236,43 +237,47 @@ const PROVE_LESS: [(&str, Ask); 11] = [
 /// them for more would also leave out the requests that find that out.
 #[test]
 fn what_proves_less_takes_the_place_of_no_heartbeat() {
-    const BETWEEN: Duration = Duration::from_millis(20);
-    let bench = Bench::untouched();
-    thread::scope(|scope| {
-        for (name, ask) in PROVE_LESS {
-            let bench = &bench;
-            scope.spawn(move || {
-                let scene = Scene::new(bench, format!("/{name}"));
-                let guard = scene.client.lock(&scene.at(LOCK)).acquire().wait().unwrap();
-                scene.proxy.clear_seen();
-                let heartbeats = |call: &Call| {
-                    let path = (call.path)(&scene);
-                    scene.proxy.count(&Rule::request((call.ops)()).path(path))
-                };
-                eventually(&format!("heartbeats beside {name}"), || {
-                    ask(&scene.client, &scene.path).unwrap();
-                    thread::sleep(BETWEEN);
-                    // A sync is as good as another.
-                    (name == "sync" || heartbeats(&HEARTBEAT) >= 3)
-                        && heartbeats(&HOLDERS_HEARTBEAT) >= 2
+    unless_it_stalls(SESSION_TIMEOUT / 4, || {
+        const BETWEEN: Duration = Duration::from_millis(20);
+        let bench = Bench::untouched();
+        thread::scope(|scope| {
+            for (name, ask) in PROVE_LESS {
+                let bench = &bench;
+                scope.spawn(move || {
+                    let scene = Scene::new(bench, format!("/{name}"));
+                    let guard = scene.client.lock(&scene.at(LOCK)).acquire().wait().unwrap();
+                    scene.proxy.clear_seen();
+                    let heartbeats = |call: &Call| {
+                        let path = (call.path)(&scene);
+                        scene.proxy.count(&Rule::request((call.ops)()).path(path))
+                    };
+                    eventually(&format!("heartbeats beside {name}"), || {
+                        ask(&scene.client, &scene.path).unwrap();
+                        thread::sleep(BETWEEN);
+                        // A sync is as good as another.
+                        (name == "sync" || heartbeats(&HEARTBEAT) >= 3)
+                            && heartbeats(&HOLDERS_HEARTBEAT) >= 2
+                    });
+                    assert_eq!(guard.state(), GuardState::Held, "{name}");
                 });
-                assert_eq!(guard.state(), GuardState::Held, "{name}");
-            });
-        }
+            }
+        });
     });
 }
 
 #[test]
 fn who_has_released_is_as_one_that_never_held() {
-    let bench = Bench::untouched();
-    let scene = Scene::new(&bench, "/released".to_owned());
-    let mut states = scene.client.states();
-    assert_eq!(states.wait(), Some(SessionState::Connected));
-    scene.client.lock(&scene.at(LOCK)).acquire().wait().unwrap().release().wait().unwrap();
-    scene.proxy.clear_seen();
-    assert_eq!(states.wait_timeout(SESSION_TIMEOUT), Err(Timeout), "no state is reported");
-    let write = Rule::request((HOLDERS_HEARTBEAT.ops)());
-    assert_eq!(scene.proxy.count(&write), 0);
+    unless_it_stalls(SESSION_TIMEOUT / 4, || {
+        let bench = Bench::untouched();
+        let scene = Scene::new(&bench, "/released".to_owned());
+        let mut states = scene.client.states();
+        assert_eq!(states.wait(), Some(SessionState::Connected));
+        scene.client.lock(&scene.at(LOCK)).acquire().wait().unwrap().release().wait().unwrap();
+        scene.proxy.clear_seen();
+        assert_eq!(states.wait_timeout(SESSION_TIMEOUT), Err(Timeout), "no state is reported");
+        let write = Rule::request((HOLDERS_HEARTBEAT.ops)());
+        assert_eq!(scene.proxy.count(&write), 0);
+    });
 }
 
 #[test]

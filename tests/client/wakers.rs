@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use futures_lite::Stream as _;
 use test_support::{
     Bench, TIMEOUT, alone, eventually, expire, options, session_id, shared, states_until,
+    unless_it_stalls,
 };
 use zklock::zookeeper::{CreateMode, SessionState, WatchEventKind};
 use zklock::{Client, Code, GuardState};
@@ -101,49 +102,51 @@ fn blocking(from: Instant) -> (Waker, Receiver<bool>, Sender<()>) {
 
 #[test]
 fn a_waker_that_blocks_at_a_deadline_delays_nothing_that_a_session_needs() {
-    let bench = Bench::untouched();
-    let options = options()
-        .session_timeout(Duration::from_secs(4))
-        .operation_timeout(Duration::from_millis(500));
-    let client = options.connect(&bench.proxy.hosts()).wait().unwrap();
-    let session = session_id(&client);
-    let mut states = client.states();
-    let guard = client.lock("/blocked").acquire().wait().unwrap();
-    let other = bench.direct();
-    // One is woken by a time, the other by a request's deadline.
-    let limit = Duration::from_secs(3);
-    let until = Instant::now() + limit;
-    let mut acquire = other.lock("/blocked").acquire().within(limit);
-    // Before its time it is woken by answers.
-    let go_on_by_time = loop {
-        let (time, begun_by_time, go_on) = blocking(until);
-        assert!(poll(&mut acquire, &time).is_pending());
-        if begun_by_time.recv_timeout(TIMEOUT).unwrap() {
-            break go_on;
+    unless_it_stalls(Duration::from_millis(500), || {
+        let bench = Bench::untouched();
+        let options = options()
+            .session_timeout(Duration::from_secs(4))
+            .operation_timeout(Duration::from_millis(500));
+        let client = options.connect(&bench.proxy.hosts()).wait().unwrap();
+        let session = session_id(&client);
+        let mut states = client.states();
+        let guard = client.lock("/blocked").acquire().wait().unwrap();
+        let other = bench.direct();
+        // One is woken by a time, the other by a request's deadline.
+        let limit = Duration::from_secs(3);
+        let until = Instant::now() + limit;
+        let mut acquire = other.lock("/blocked").acquire().within(limit);
+        // Before its time it is woken by answers.
+        let go_on_by_time = loop {
+            let (time, begun_by_time, go_on) = blocking(until);
+            assert!(poll(&mut acquire, &time).is_pending());
+            if begun_by_time.recv_timeout(TIMEOUT).unwrap() {
+                break go_on;
+            }
+        };
+        let (mut pending, gate) = held_get(&bench, &client);
+        let (deadline, begun_by_deadline, go_on_by_deadline) = blocking(Instant::now());
+        assert!(poll(&mut pending, &deadline).is_pending());
+        assert!(begun_by_deadline.recv_timeout(TIMEOUT).unwrap());
+        gate.release();
+        // Both clients go on: heartbeats are sent and answered, deadlines of others are kept.
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(5) {
+            let late = other.lock("/blocked").acquire().within(Duration::from_millis(300)).wait();
+            assert_eq!(late.unwrap_err().code(), Code::OPERATION_TIMEOUT);
         }
-    };
-    let (mut pending, gate) = held_get(&bench, &client);
-    let (deadline, begun_by_deadline, go_on_by_deadline) = blocking(Instant::now());
-    assert!(poll(&mut pending, &deadline).is_pending());
-    assert!(begun_by_deadline.recv_timeout(TIMEOUT).unwrap());
-    gate.release();
-    // Both clients go on: heartbeats are sent and answered, deadlines of others are kept.
-    let begun = Instant::now();
-    while begun.elapsed() < Duration::from_secs(5) {
-        let late = other.lock("/blocked").acquire().within(Duration::from_millis(300)).wait();
-        assert_eq!(late.unwrap_err().code(), Code::OPERATION_TIMEOUT);
-    }
-    assert_eq!(guard.state(), GuardState::Held);
-    bench.proxy.cut();
-    states_until(&mut states, SessionState::Lost);
-    assert!(guard.lost().wait_timeout(TIMEOUT).is_some());
-    eventually("the session is over", || !bench.server.sessions().unwrap().contains(&session));
-    drop((go_on_by_time, go_on_by_deadline));
-    assert_eq!(pending.wait().unwrap_err().code(), Code::OPERATION_TIMEOUT);
-    // Its time is over, and the lock is free by now: it ends by what it sees first.
-    if let Err(error) = acquire.wait() {
-        assert_eq!(error.code(), Code::OPERATION_TIMEOUT);
-    }
+        assert_eq!(guard.state(), GuardState::Held);
+        bench.proxy.cut();
+        states_until(&mut states, SessionState::Lost);
+        assert!(guard.lost().wait_timeout(TIMEOUT).is_some());
+        eventually("the session is over", || !bench.server.sessions().unwrap().contains(&session));
+        drop((go_on_by_time, go_on_by_deadline));
+        assert_eq!(pending.wait().unwrap_err().code(), Code::OPERATION_TIMEOUT);
+        // Its time is over, and the lock is free by now: it ends by what it sees first.
+        if let Err(error) = acquire.wait() {
+            assert_eq!(error.code(), Code::OPERATION_TIMEOUT);
+        }
+    });
 }
 
 #[test]

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rustix::process::Pid;
 use tempfile::TempDir;
-use test_support::{Link, Lost, Running, TIMEOUT, acquire_in_background, eventually};
+use test_support::{
+    Link, Lost, Running, TIMEOUT, acquire_in_background, eventually, unless_it_stalls,
+};
 use zklock::{Code, GuardState, LockError, LostReason};
 use zklock::{Store, StoreOptions};
 use zklock_testing::Port;
@@ -272,13 +274,15 @@ fn plant_a_claim(server: &Server) {
 
 #[test]
 fn a_claim_that_the_server_has_back_from_before_its_release_is_deleted() {
-    let server = server_with(SHORT);
-    let store = server.connect();
-    let beside = store.lock("/locks/beside").acquire().wait().unwrap();
-    plant_a_claim(&server);
-    store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
-    assert_eq!(beside.state(), GuardState::Held);
-    let _: Result<(), LockError> = beside.release().wait();
+    unless_it_stalls(SHORT / 4, || {
+        let server = server_with(SHORT);
+        let store = server.connect();
+        let beside = store.lock("/locks/beside").acquire().wait().unwrap();
+        plant_a_claim(&server);
+        store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+        assert_eq!(beside.state(), GuardState::Held);
+        let _: Result<(), LockError> = beside.release().wait();
+    });
 }
 
 #[test]
@@ -296,51 +300,57 @@ fn a_claim_that_the_server_has_back_does_not_keep_out_a_client_that_only_tries()
 
 #[test]
 fn a_waiting_claim_that_an_operator_has_deleted_hinders_nobody() {
-    let server = server_with(SHORT);
-    let (store, other) = (server.connect(), server.connect());
-    let lock = store.lock(PATH);
-    let guard = lock.acquire().wait().unwrap();
-    let [first, second] = [(); 2].map(|()| other.lock(PATH).acquire());
-    eventually("both wait", || lock.contenders().wait().unwrap().len() == 3);
-    let queue: Vec<String> = server.ask(&["ZRANGE", &format!("zklock:queue:{PATH}"), "0", "-1"]);
-    let _: i64 = server.ask(&["DEL", &format!("zklock:claim:{}", queue[2])]);
-    let connections = || {
-        let stats: String = server.ask(&["INFO", "stats"]);
-        let line = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
-        line.unwrap().trim().parse::<u32>().unwrap()
-    };
-    let before = connections();
-    assert!(lock.contenders().wait().unwrap().len() >= 2);
-    let third = server.connect().lock(PATH);
-    assert!(third.try_acquire().wait().unwrap().is_none());
-    let made = connections() - before;
-    assert!(made <= 10, "{made} connections");
-    guard.release().wait().unwrap();
-    // The second claims again.
-    for next in [first, second] {
-        next.within(TIMEOUT).wait().unwrap().release().wait().unwrap();
-    }
+    unless_it_stalls(SHORT / 4, || {
+        let server = server_with(SHORT);
+        let (store, other) = (server.connect(), server.connect());
+        let lock = store.lock(PATH);
+        let guard = lock.acquire().wait().unwrap();
+        let [first, second] = [(); 2].map(|()| other.lock(PATH).acquire());
+        eventually("both wait", || lock.contenders().wait().unwrap().len() == 3);
+        let queue: Vec<String> =
+            server.ask(&["ZRANGE", &format!("zklock:queue:{PATH}"), "0", "-1"]);
+        let _: i64 = server.ask(&["DEL", &format!("zklock:claim:{}", queue[2])]);
+        let connections = || {
+            let stats: String = server.ask(&["INFO", "stats"]);
+            let line =
+                stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+            line.unwrap().trim().parse::<u32>().unwrap()
+        };
+        let before = connections();
+        assert!(lock.contenders().wait().unwrap().len() >= 2);
+        let third = server.connect().lock(PATH);
+        assert!(third.try_acquire().wait().unwrap().is_none());
+        let made = connections() - before;
+        assert!(made <= 10, "{made} connections");
+        guard.release().wait().unwrap();
+        // The second claims again.
+        for next in [first, second] {
+            next.within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+        }
+    });
 }
 
 #[test]
 fn a_claim_that_the_server_has_lost_while_its_session_lives_is_a_lock_that_is_lost() {
-    let server = server_with(SHORT);
-    let store = server.connect();
-    let (guard, beside) = (store.lock(PATH).acquire(), store.lock("/locks/beside").acquire());
-    let (guard, beside) = (guard.wait().unwrap(), beside.wait().unwrap());
-    let queue = format!("zklock:queue:{PATH}");
-    let id = server.ask::<Vec<String>>(&["ZRANGE", &queue, "0", "0"]).remove(0);
-    let session: String = server.ask(&["HGET", &format!("zklock:claim:{id}"), "session"]);
-    for lost in [
-        ["ZREM", &queue, &id].as_slice(),
-        &["SREM", &format!("zklock:claims:{session}"), &id],
-        &["DEL", &format!("zklock:claim:{id}")],
-    ] {
-        assert_eq!(server.ask::<i64>(lost), 1);
-    }
-    assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
-    assert_eq!(beside.state(), GuardState::Held);
-    beside.release().wait().unwrap();
+    unless_it_stalls(SHORT / 4, || {
+        let server = server_with(SHORT);
+        let store = server.connect();
+        let (guard, beside) = (store.lock(PATH).acquire(), store.lock("/locks/beside").acquire());
+        let (guard, beside) = (guard.wait().unwrap(), beside.wait().unwrap());
+        let queue = format!("zklock:queue:{PATH}");
+        let id = server.ask::<Vec<String>>(&["ZRANGE", &queue, "0", "0"]).remove(0);
+        let session: String = server.ask(&["HGET", &format!("zklock:claim:{id}"), "session"]);
+        for lost in [
+            ["ZREM", &queue, &id].as_slice(),
+            &["SREM", &format!("zklock:claims:{session}"), &id],
+            &["DEL", &format!("zklock:claim:{id}")],
+        ] {
+            assert_eq!(server.ask::<i64>(lost), 1);
+        }
+        assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
+        assert_eq!(beside.state(), GuardState::Held);
+        beside.release().wait().unwrap();
+    });
 }
 
 /// A lease for tests that wait for one to pass.

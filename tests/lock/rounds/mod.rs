@@ -10,7 +10,6 @@
 //! which is played again.
 
 mod scene;
-mod stalls;
 mod tally;
 
 use std::sync::Arc;
@@ -18,12 +17,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use test_support::{TIMEOUT, eventually, options, scaled, session_id};
+use test_support::{Stalls, TIMEOUT, eventually, options, scaled, session_id};
 use zklock::{Client, Guard, GuardState, LostReason};
 use zklock_testing::{Ensemble, Proxy, Server};
 
 pub use self::scene::{Scene, sleep_until};
-use self::stalls::Stalls;
 use self::tally::Tally;
 
 const MEMBERS: usize = 3;

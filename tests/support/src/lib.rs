@@ -15,6 +15,7 @@ mod process;
 mod scale;
 pub mod secure;
 pub mod shared;
+mod stalls;
 pub mod svg;
 
 pub use acquires::{acquire_in_background, expect_blocked, poll_unless, poll_until};
@@ -27,4 +28,5 @@ pub use link::{Link, Lost};
 pub use process::{Process, Running, child_about, say};
 pub use scale::scaled;
 pub use shared::{once, zookeeper as shared};
+pub use stalls::{Stalls, unless_it_stalls};
 pub use zklock_testing::eventually;
