@@ -12,7 +12,7 @@ use zklock_testing::Database;
 
 use crate::endurance;
 use crate::place::Elsewhere;
-use crate::servers;
+use crate::servers::{self, Refusals};
 
 /// A server, and how long sessions last there.
 pub struct Server {
@@ -36,6 +36,14 @@ impl Server {
     /// As another program works on it.
     fn ask(&self, statement: &str) {
         self.try_to_ask(statement).unwrap();
+    }
+
+    /// Inserts fail by this code.
+    fn refuse(&self, code: &str, why: &str) {
+        self.ask(&format!(
+            "CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON zklock_claim FOR EACH ROW
+             SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = {code}, MESSAGE_TEXT = '{why}'"
+        ));
     }
 
     fn try_to_ask(&self, statement: &str) -> mysql::Result<()> {
@@ -104,6 +112,8 @@ impl servers::Tables for Server {
 }
 
 const PATH: &str = "/locks/mysql";
+/// Longer than any test.
+const LONG: Duration = Duration::from_secs(3_600);
 
 #[test]
 fn a_server_that_takes_no_writes_is_named_by_acquires_and_refused_at_connect() {
@@ -181,16 +191,26 @@ fn a_transaction_that_stays_open_on_one_lock_s_row_delays_no_other_lock() {
 }
 
 #[test]
+fn each_refusal_is_taken_for_what_it_is() {
+    let refusals = Refusals {
+        waited_for: &[
+            "1205", "1213", "1040", "1047", "1053", "1203", "1290", "1317", "1836", "1927", "1969",
+            "3024", "4031",
+        ],
+        not_permitted: &["1044", "1045", "1142", "1227", "1698"],
+        unusable: &["1049", "1406"],
+        failed: &["1021", "1064", "1146"],
+    };
+    let server = Server::with(LONG);
+    refusals.are_taken_for_what_they_are(&server, |code| server.refuse(code, "refused here"));
+}
+
+#[test]
 fn nobody_holds_beside_another_whatever_fails() {
     let server = Server::with(endurance::LEASE);
     let links = servers::links(&server);
-    let fill = || {
-        server.ask(
-            "CREATE TRIGGER full_disk BEFORE INSERT ON zklock_claim FOR EACH ROW
-             SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = 1021, MESSAGE_TEXT = 'Disk full'",
-        );
-    };
-    let full = servers::full_disk(fill, || server.ask("DROP TRIGGER full_disk"));
+    let fill = || server.refuse("1021", "Disk full");
+    let full = servers::full_disk(fill, || server.ask("DROP TRIGGER refuse"));
     let steps = servers::clock_steps(|by| {
         let step = format!("UPDATE zklock_session SET expires = expires + {by}");
         // It may be the one that ends a deadlock.

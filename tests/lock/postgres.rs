@@ -14,7 +14,7 @@ use zklock_testing::Database;
 
 use crate::endurance;
 use crate::place::{Elsewhere, patient};
-use crate::servers;
+use crate::servers::{self, Refusals};
 
 /// A server, and how long sessions last there.
 pub struct Server {
@@ -43,15 +43,20 @@ impl Server {
 
     /// Inserts fail as on a full disk.
     fn fill_disk(&self) {
-        let say_full = "BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END";
-        self.ask(&format!(
-            "CREATE OR REPLACE FUNCTION say_full() RETURNS trigger LANGUAGE plpgsql AS $$ {say_full} $$;
-             CREATE TRIGGER full_disk BEFORE INSERT ON zklock_claim EXECUTE FUNCTION say_full()"
-        ));
+        self.refuse("53100", "could not extend file: No space left on device");
     }
 
     fn make_room(&self) {
-        self.ask("DROP TRIGGER full_disk ON zklock_claim");
+        self.ask("DROP TRIGGER refuse ON zklock_claim");
+    }
+
+    /// Inserts fail by this code.
+    fn refuse(&self, code: &str, why: &str) {
+        let refuse = format!("BEGIN RAISE '{why}' USING ERRCODE = '{code}'; END");
+        self.ask(&format!(
+            "CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ {refuse} $$;
+             CREATE OR REPLACE TRIGGER refuse BEFORE INSERT ON zklock_claim EXECUTE FUNCTION refuse()"
+        ));
     }
 
     /// As another program works on it that stays connected until that is dropped.
@@ -323,6 +328,21 @@ fn a_full_disk_fails_an_acquire_at_once() {
     assert!(error.to_string().contains("No space left") && !error.is_outcome_unknown(), "{error}");
     server.make_room();
     store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap().release().wait().unwrap();
+}
+
+#[test]
+fn each_refusal_is_taken_for_what_it_is() {
+    let refusals = Refusals {
+        waited_for: &[
+            "08006", "40001", "40P01", "53200", "53300", "55P03", "57014", "57P01", "25P03",
+            "25006",
+        ],
+        not_permitted: &["28000", "42501"],
+        unusable: &["3D000", "54000"],
+        failed: &["53100", "22012", "25001", "42P01", "XX000"],
+    };
+    let server = Server::with(LONG);
+    refusals.are_taken_for_what_they_are(&server, |code| server.refuse(code, "refused here"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use rustix::process::{Pid, Signal, kill_process};
 use test_support::{Link, Lost, TIMEOUT, acquire_in_background, eventually};
-use zklock::GuardState;
+use zklock::{GuardState, LockError};
 
 use crate::endurance::{self, Fault, pause};
 use crate::place::{Elsewhere, patient};
@@ -240,6 +240,47 @@ pub fn try_server<'a>(
     let connect =
         |client: usize| options.connect(&server.address_at(links[client].address)).wait().unwrap();
     endurance::try_hard(name, connect, &faults, |news| println!("{news}"));
+}
+
+/// The codes by which a server with tables refuses to insert a claim, by what an acquire makes of them.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub struct Refusals<'a> {
+    pub waited_for: &'a [&'a str],
+    pub not_permitted: &'a [&'a str],
+    pub unusable: &'a [&'a str],
+    pub failed: &'a [&'a str],
+}
+
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+impl Refusals<'_> {
+    /// `refuse` makes a server refuse claims by this code.
+    pub fn are_taken_for_what_they_are(&self, server: &dyn Server, refuse: impl Fn(&str)) {
+        let store = server.connect();
+        let acquire = |code: &str, limit: Duration| {
+            refuse(code);
+            let error = store.lock(PATH).acquire().within(limit).wait().unwrap_err();
+            assert!(error.to_string().contains("refused here"), "{code}: {error}");
+            assert!(!error.is_outcome_unknown(), "{code}: {error:?}");
+            error
+        };
+        for code in self.waited_for {
+            let error = acquire(code, Duration::from_millis(700));
+            assert!(error.is_timeout(), "{code}: {error:?}");
+        }
+        for code in self.not_permitted {
+            let error = acquire(code, TIMEOUT);
+            assert!(matches!(error, LockError::NotPermitted { .. }), "{code}: {error:?}");
+        }
+        for code in self.unusable {
+            let error = acquire(code, TIMEOUT);
+            assert!(matches!(error, LockError::Unusable { .. }), "{code}: {error:?}");
+        }
+        for code in self.failed {
+            let error = acquire(code, TIMEOUT);
+            let is_failed = matches!(error, LockError::Store { .. }) && !error.is_timeout();
+            assert!(is_failed, "{code}: {error:?}");
+        }
+    }
 }
 
 /// No row can be inserted for a while.

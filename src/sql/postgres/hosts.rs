@@ -150,3 +150,26 @@ fn without_hosts(config: &Config) -> Config {
     config.get_keepalives_retries().map(|retries| same.keepalives_retries(retries));
     same
 }
+
+#[cfg(all(test, not(zklock_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_host_has_all_else_that_the_address_says() {
+        const REST: &str = "user=app password=secret dbname=locks options='-c search_path=a' application_name=x \
+             sslmode=require sslnegotiation=direct connect_timeout=7 tcp_user_timeout=8 keepalives=0 \
+             keepalives_idle=9 keepalives_interval=10 keepalives_retries=11 target_session_attrs=read-write \
+             channel_binding=disable load_balance_hosts=random";
+        let with = |hosts: &str| format!("{hosts} {REST}").parse::<Config>().unwrap();
+        let two = with("host=a,/run/b hostaddr=192.0.2.1,192.0.2.2 port=1,2");
+        let [first, second] =
+            ["host=a hostaddr=192.0.2.1 port=1", "host=/run/b hostaddr=192.0.2.2 port=2"].map(with);
+        assert_eq!(each_host(&two), [first, second]);
+        let ported = each_host(&with("host=a,b port=3"));
+        assert_eq!(ported, ["host=a port=3", "host=b port=3"].map(with));
+        // The driver says what is wrong with it.
+        let wrong = with("host=a,b port=1,2,3");
+        assert_eq!(each_host(&wrong), std::slice::from_ref(&wrong));
+    }
+}
