@@ -223,6 +223,18 @@ fn one_transaction_claims_all_and_its_number_is_their_token() {
 }
 
 #[test]
+fn whichever_is_lost_wakes_who_waits_for_the_loss() {
+    for at in 0..2 {
+        let bench = Bench::shared();
+        let client = bench.direct();
+        let guard = held_in_time(&MultiLock::new(queues(&bench, &client, 2)));
+        let robbed = queues(&bench, &client, 2)[at].holder().wait().unwrap().unwrap();
+        bench.delete(&robbed.path);
+        assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted), "{at}");
+    }
+}
+
+#[test]
 fn claims_that_their_session_may_not_read_are_refused_and_leave_nothing() {
     let bench = Bench::shared();
     let client = bench.client();
