@@ -84,7 +84,8 @@ pub struct RunOptions {
     pub kill_after: Option<Duration>,
 
     /// Run the command again after a lost lock, after giving way, and after a crash, each time with the lock: a service
-    /// with one active copy. A crash is the death by any signal but INT, TERM, HUP, QUIT and PIPE
+    /// with one active copy. A crash is the death by any signal but INT, TERM, HUP, QUIT and PIPE. A failure of zklock
+    /// itself, such as a refused password, ends it: have the service manager start it again
     #[arg(long, help_heading = "Command")]
     pub restart: bool,
 

@@ -412,6 +412,29 @@ fn ready(args: &[&str]) -> test_support::Running {
     test_support::Running(child)
 }
 
+/// What a process has had of the processor, in hundredths of a second.
+fn used(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields = stat.rsplit_once(") ").unwrap().1.split(' ');
+    fields.skip(11).take(2).map(|time| time.parse::<u64>().unwrap()).sum()
+}
+
+#[test]
+fn neither_who_holds_nor_who_waits_keeps_the_processor_busy() {
+    let (hosts, bench) = (shared().hosts(), Bench::shared());
+    let holds = ready(&["run", "--hosts", &hosts, &bench.path, "-c", "echo ready; exec sleep 600"]);
+    let waits = start(&["run", "--hosts", &hosts, &bench.path, "true"]);
+    eventually("it waits", || bench.children().len() == 2);
+    let pids = [&holds, &waits].map(|run| run.0.id());
+    let pids = pids.map(|pid| [pid, only_child(pid).as_raw_nonzero().get().unsigned_abs()]);
+    for pid in pids.concat() {
+        let before = used(pid);
+        std::thread::sleep(Duration::from_secs(1));
+        let share = used(pid) - before;
+        assert!(share < 30, "{share} % of a processor");
+    }
+}
+
 #[test]
 fn a_command_that_ignores_sigterm_is_killed_after_the_time_that_was_chosen() {
     let (hosts, path) = (shared().hosts(), Bench::shared().path);
