@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use test_support::{TIMEOUT, acquire_in_background, session_id, wait_for_another_session};
 use zklock::{Access, Contender, Holders, LockError};
+use zklock_testing::Action;
 
 use crate::bench::{Bench, each_strategy};
 use crate::place::each_store;
@@ -89,6 +90,27 @@ each_strategy! {
         }
         assert!(is_silent(&mut holders));
         bench.expect_free(strategy);
+    }
+
+    fn no_change_is_missed_whichever_reply_is_lost(strategy) {
+        let mut hits = 0;
+        for nth in 1..=8 {
+            let bench = Bench::shared();
+            let (watcher, contender) = (bench.client(), bench.direct());
+            bench.prepare(strategy);
+            let lost = bench.proxy.on(bench.replies().nth(nth), Action::Drop);
+            let mut holders = bench.lock(&watcher, strategy).watch_holder();
+            assert_eq!(next(&mut holders), None);
+            // It goes on only while somebody asks.
+            while !is_silent(&mut holders) {}
+            let guard = bench.lock(&contender, strategy).acquire().wait().unwrap();
+            reach(&mut holders, Some(guard.fencing_token()));
+            assert!(is_silent(&mut holders));
+            guard.release().wait().unwrap();
+            reach(&mut holders, None);
+            hits += lost.hits();
+        }
+        assert!(hits >= 5, "{hits} replies were lost");
     }
 
     fn a_path_that_is_no_such_lock_is_reported_as_that(strategy) {

@@ -247,6 +247,17 @@ fn a_line_for_an_earlier_holder_says_nothing_to_the_next() {
     guard.release().wait().unwrap();
 }
 
+#[test]
+fn a_grace_may_be_longer_than_the_operation_timeout_of_who_breaks() {
+    let bench = Bench::shared();
+    let (client, limit) = (bench.direct(), Duration::from_millis(500));
+    let breaker = options().operation_timeout(limit).connect(&bench.server.hosts()).wait().unwrap();
+    let guard = bench.lock(&client, Strategy::Queue).acquire().wait().unwrap();
+    let lock = bench.lock(&breaker, Strategy::Queue);
+    assert!(lock.break_hold(&holder(&lock), "", 3 * limit).wait().unwrap());
+    assert_eq!(guard.lost().get(), Some(LostReason::Broken));
+}
+
 /// How many holds are broken under load: more by hand.
 fn rounds() -> usize {
     std::env::var("ZKLOCK_ROUNDS").map_or(20, |rounds| rounds.parse().expect("a number"))
