@@ -144,6 +144,16 @@ each_elsewhere! {
         assert!(now == Some(guard.fencing_token()) || guard.is_lost());
     }
 
+    fn a_try_that_finds_its_session_over_is_made_in_the_next(at: LONG) {
+        let store = at.connect();
+        for _ in 0..5 {
+            let _held = store.lock(PATH).acquire().wait().unwrap();
+            at.lose(PATH);
+            let tried = store.lock("/locks/beside").try_acquire().wait().unwrap();
+            tried.expect("nobody has it").release().wait().unwrap();
+        }
+    }
+
     fn what_was_dropped_at_the_end_of_a_process_is_released(at: LONG) {
         let (mut holder, _) = holder(at);
         holder.tell("end");
