@@ -58,13 +58,16 @@ fn elements(bench: &Bench) -> usize {
     bench.ask(|raw| raw.children(&bench.path)).map_or(0, |names| names.len())
 }
 
-/// No claim is left.
-fn expect_no_claim(bench: &Bench) {
+/// The paths of all claims.
+fn claims(bench: &Bench) -> Vec<String> {
     let (above, name) = bench.path.rsplit_once('/').unwrap();
-    let claims = format!("{above}/zl-claims-{name}");
-    eventually("no claim is left", || {
-        bench.ask(|raw| raw.children(&claims)).map_or(true, |claims| claims.is_empty())
-    });
+    let directory = format!("{above}/zl-claims-{name}");
+    let names = bench.ask(|raw| raw.children(&directory)).unwrap_or_default();
+    names.into_iter().map(|name| format!("{directory}/{name}")).collect()
+}
+
+fn expect_no_claim(bench: &Bench) {
+    eventually("no claim is left", || claims(bench).is_empty());
 }
 
 #[test]
@@ -252,6 +255,25 @@ fn a_removal_whose_session_ends_before_its_reply_is_of_unknown_outcome() {
     let error = done.unwrap_err();
     assert!(error.is_outcome_unknown(), "{error:?}");
     assert_eq!(elements(&bench), 0, "it was removed");
+}
+
+#[test]
+fn a_removal_in_doubt_stays_so_if_the_claim_is_lost_before_it_is_repeated() {
+    let bench = Bench::shared();
+    let queue = bench.client().queue(&bench.path);
+    queue.put("a").wait().unwrap();
+    let delivery = take(&queue);
+    let removal = || Rule::request(Op::Multi).path_prefix(&bench.path);
+    let lost = bench.proxy.on(removal().once(), Action::Reset);
+    let again = bench.proxy.hold(removal().nth(2));
+    let done = thread::spawn(|| delivery.done().wait());
+    again.wait_reached(TIMEOUT).unwrap();
+    assert_eq!(lost.hits(), 1);
+    let [claim] = &claims(&bench)[..] else { panic!("one consumer") };
+    bench.delete(claim);
+    again.release();
+    let error = done.join().unwrap().unwrap_err();
+    assert!(error.is_outcome_unknown(), "{error:?}");
 }
 
 #[test]
