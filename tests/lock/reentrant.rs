@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use test_support::{TIMEOUT, eventually, expect_blocked};
 use zklock::zookeeper::CreateMode;
-use zklock::{GuardState, LockError, LostReason, Owner, ReentrantLock, Strategy};
+use zklock::{GuardState, LocalStore, LockError, LostReason, Owner, ReentrantLock, Strategy};
 use zklock_testing::wire::{Op, Ops};
 use zklock_testing::{Action, Rule};
 
@@ -247,6 +247,25 @@ each_queue! {
         acquired_in_time(&lock, &owner).release().wait().unwrap();
         place.expect_free();
     }
+}
+
+#[test]
+fn an_owner_that_leaves_on_one_thread_while_it_enters_on_another_can_enter_again() {
+    const ROUNDS: u32 = 50_000;
+    let lock = LocalStore::new().lock("/reentrant").reentrant();
+    let owner = Owner::new();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    let outer = lock.acquire(&owner).wait().unwrap();
+                    let inner = lock.try_acquire(&owner).wait().unwrap();
+                    assert!(inner.is_some(), "it waits for itself");
+                    drop((inner, outer));
+                }
+            });
+        }
+    });
 }
 
 #[test]

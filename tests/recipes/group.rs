@@ -206,6 +206,7 @@ fn a_member_that_leaves_while_it_joins_again_is_gone() {
         let create = bench.proxy.hold(way(Ops::creates()).path(path.as_str()).once());
         bench.delete(&path);
         create.wait_reached(TIMEOUT).unwrap();
+        assert!(!member.is_member());
         let leaving = member.leave();
         create.release();
         leaving.within(TIMEOUT).wait().unwrap();
