@@ -83,6 +83,20 @@ each_store! {
         place.close();
     }
 
+    fn within_the_grace_of_a_broken_hold_others_of_its_client_are_asked(place) {
+        let (locks, others) = (place.locks(2), place.locks(2));
+        let [broken, asked] = [0, 1].map(|at| locks[at].acquire().wait().unwrap());
+        let mut requests = asked.release_requests();
+        let breaker = others[0].clone();
+        let breaking = thread::spawn(move || breaker.break_hold(&holder(&breaker), "", LONG).wait());
+        assert_eq!(broken.lost().wait_timeout(TIMEOUT), Some(LostReason::Broken));
+        assert!(others[1].request_release(&holder(&others[1]), "please").wait().unwrap());
+        assert_eq!(requests.wait_timeout(TIMEOUT), Ok(Some("please".to_owned())));
+        drop(broken);
+        assert!(breaking.join().unwrap().unwrap());
+        asked.release().wait().unwrap();
+    }
+
     fn a_break_whose_store_is_closed_before_the_hold_is_gone_is_of_unknown_outcome(place) {
         let breaker = place.lock();
         let guard = place.lock().acquire().wait().unwrap();

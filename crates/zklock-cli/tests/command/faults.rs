@@ -103,6 +103,13 @@ fn kill_9_of_zklock_ends_a_command_that_ignores_sigterm() {
 }
 
 #[test]
+fn kill_9_of_zklock_asks_the_command_first() {
+    let scene = Scene::begin("trap 'echo asked >>$FILE; exit' TERM; $LINES");
+    scene.first.signal(Signal::KILL);
+    eventually("it is asked", || scene.text().contains("asked"));
+}
+
+#[test]
 fn kill_9_of_the_supervisor_ends_the_command_before_the_lock_is_released() {
     let kill = |scene: &Scene| {
         eventually("both write", || scene.writers().len() == 2);

@@ -64,6 +64,20 @@ fn ls_shows_each_lock_with_its_holder_and_who_the_queue() {
 }
 
 #[test]
+fn all_who_hold_permits_are_counted_as_holders() {
+    let bench = Bench::untouched();
+    let client = bench.direct();
+    let permits = client.semaphore("/permits", 2).permit();
+    let held = [(); 2].map(|()| permits.acquire().wait().unwrap());
+    let waiting = acquire_in_background(&permits);
+    eventually("it waits", || permits.contenders().wait().unwrap().len() == 3);
+    let found = &lines(&ask(&bench, &["ls", "--json", "/permits"]))[0];
+    assert_eq!((&found["holders"], &found["waiters"]), (&2.into(), &1.into()), "{found}");
+    drop(held);
+    drop(waiting.join().unwrap());
+}
+
+#[test]
 fn claims_of_other_libraries_are_known_by_their_names() {
     let bench = Bench::with_directory();
     let mut claims = Vec::new();

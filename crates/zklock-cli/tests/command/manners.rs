@@ -480,6 +480,31 @@ fn a_service_is_started_again_after_a_crash_and_not_after_sigterm() {
 }
 
 #[test]
+fn a_service_may_wait_for_each_turn_as_long_as_for_the_first() {
+    const WAIT: Duration = Duration::from_secs(3);
+    let (bench, service) = (Bench::with_directory(), Service::new());
+    let (hosts, file) = (bench.server.hosts(), service.file());
+    let script = format!("echo started >>{file}; exec sleep 600");
+    let args = ["--restart", "--wait", "3", &bench.path, "-c", &script];
+    let run = start(&[&["run", "--hosts", &hosts][..], &args].concat());
+    let starts = || service.log().lines().count();
+    eventually("it is started", || starts() == 1);
+    std::thread::sleep(WAIT);
+    let client = bench.direct();
+    let lock = bench.lock(&client);
+    let other = test_support::acquire_in_background(&lock);
+    let claims = || lock.contenders().wait().unwrap();
+    eventually("another waits", || claims().len() == 2);
+    bench.delete(&claims()[0].path);
+    let other = other.join().unwrap().unwrap();
+    eventually("it waits for its next turn", || claims().len() == 2);
+    other.release().wait().unwrap();
+    eventually("it is started again", || starts() == 2);
+    run.signal(Signal::TERM);
+    assert_eq!(as_shells(run.end()), Some(143));
+}
+
+#[test]
 fn a_service_that_was_asked_to_end_before_a_loss_is_not_started_again() {
     let (bench, service) = (Bench::shared(), Service::new());
     let (hosts, file) = (bench.proxy.hosts(), service.file());

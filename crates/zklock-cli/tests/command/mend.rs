@@ -1,12 +1,13 @@
 //! `ask` and `doctor`.
 
+use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
 use test_support::{Bench, LONGEST_SESSION, TIMEOUT, options};
 use zklock::{Access, GuardState, Interop};
-use zklock_testing::wire::CreateMode;
-use zklock_testing::{Ensemble, Server, eventually};
+use zklock_testing::wire::{CreateMode, Op};
+use zklock_testing::{Ensemble, Rule, Server, eventually};
 
 use super::program::{finish, start};
 use super::scene::{Scene, rounds};
@@ -271,4 +272,21 @@ fn a_claim_of_no_session_is_shown_and_deleted_only_when_that_is_confirmed() {
     assert!(out.contains(&empty), "{out}");
     assert!(!is_there(&empty) && is_there(&data) && is_there(&alive.path));
     assert!(clean(&["--empty"]).1.contains("nothing is left behind"));
+}
+
+#[test]
+fn a_leftover_that_is_written_to_meanwhile_stays() {
+    let bench = Bench::with_directory();
+    let (hosts, mut raw) = (bench.proxy.hosts(), bench.raw());
+    let leftover = format!("{}/x-72057793038516224-", bench.path);
+    let leftover = raw.create_with(&leftover, b"", CreateMode::PersistentSequential).unwrap();
+    let looked = bench.proxy.hold(Rule::reply(Op::Exists).path(leftover.as_str()).once());
+    let path = bench.path.clone();
+    let clean = thread::spawn(move || finish(&["clean", "--hosts", &hosts, "--yes", &path]));
+    looked.wait_reached(TIMEOUT).unwrap();
+    raw.set_data(&leftover, b"mine").unwrap();
+    looked.release();
+    let (code, out, err) = clean.join().unwrap();
+    assert!(code == Some(1) && err.contains("left alone"), "{out}{err}");
+    assert!(bench.exists(&leftover));
 }
