@@ -340,6 +340,19 @@ static void callbacks_run_with_cancellation_off(zkl_client *client)
     zkl_lock_free(lock);
 }
 
+static void a_thread_that_has_cancellation_off_keeps_it_off(zkl_client *client)
+{
+    int before;
+    CHECK(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before) == 0);
+    zkl_lock *lock = lock_on(client, "/locks/off");
+    zkl_guard *guard = acquired(lock);
+    CHECK(state_now() == PTHREAD_CANCEL_DISABLE);
+    GIVES(OK, zkl_guard_release(guard));
+    zkl_lock_free(lock);
+    CHECK(state_now() == PTHREAD_CANCEL_DISABLE);
+    CHECK(pthread_setcancelstate(before, NULL) == 0);
+}
+
 int main(int argc, char **argv)
 {
     begin(argc, argv);
@@ -350,6 +363,7 @@ int main(int argc, char **argv)
     a_write_is_cancelled(client);
     recipes_end_as_they_would_have(client);
     callbacks_run_with_cancellation_off(client);
+    a_thread_that_has_cancellation_off_keeps_it_off(client);
     a_cancelled_waiter_is_ended_by_a_detach();
     a_consumer_is_cancelled();
     a_mutex_of_the_recipe_is_locked_by_a_cancelled_thread();

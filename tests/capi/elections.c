@@ -72,6 +72,24 @@ static void several_locks_are_acquired_all_or_none(zkl_client *client)
     zkl_lock_free(c);
 }
 
+static void what_the_thread_holds_already_may_be_among_them(zkl_client *client)
+{
+    zkl_lock *plain = lock_on(client, "/held-already"), *other = lock_on(client, "/beside");
+    zkl_lock *held = NULL;
+    GIVES(OK, zkl_lock_reentrant(plain, &held));
+    zkl_guard *outer = acquired(held), *both = NULL;
+    zkl_multi_lock *multi = multi_of(held, other, NULL);
+    GIVES(OK, zkl_multi_lock_acquire(multi, TIMEOUT_MS, &both));
+    GIVES(OK, zkl_guard_release(both));
+    CHECK(zkl_guard_state(outer) == ZKL_HELD);
+    GIVES(OK, zkl_guard_release(outer));
+    zkl_multi_lock_free(multi);
+    zkl_lock_free(held);
+    zkl_lock_free(other);
+    zkl_lock_free(plain);
+}
+
+
 static void several_locks_are_lost_when_one_is(zkl_client *client)
 {
     zkl_lock *a = lock_on(client, "/several/a"), *b = lock_on(client, "/several/b");
@@ -390,6 +408,7 @@ int main(int argc, char **argv)
     ask("create /data");
     zkl_client *client = connected();
     several_locks_are_acquired_all_or_none(client);
+    what_the_thread_holds_already_may_be_among_them(client);
     several_locks_are_lost_when_one_is(client);
     a_multi_lock_is_of_different_locks_of_one_client(client);
     one_leads_and_hands_over(client);

@@ -366,6 +366,68 @@ static void a_queued_outcome_is_told_as_things_are_when_it_is(void)
     }
 }
 
+static void a_queued_request_is_not_told_of_a_guard_that_was_freed(void)
+{
+    blocker b;
+    static told freed, kept;
+    told *tolds[] = {&freed, &kept};
+    const char *paths[] = {"/asked-and-freed", "/asked-and-kept"};
+    zkl_lock *locks[2];
+    zkl_guard *guards[2];
+    zkl_client *client = connected();
+    for (int i = 0; i < 2; i++) {
+        told_init(tolds[i]);
+        locks[i] = lock_on(client, paths[i]);
+        guards[i] = acquired(locks[i]);
+        GIVES(OK, zkl_guard_on_release_request(guards[i], tell_request, tolds[i], finalize));
+    }
+    block_callbacks(&b, client);
+    for (int i = 0; i < 2; i++) {
+        zkl_contenders *list = NULL;
+        GIVES(OK, zkl_lock_holder(locks[i], &list));
+        GIVES(OK, zkl_lock_request_release(locks[i], zkl_contenders_get(list, 0), "please"));
+        zkl_contenders_free(list);
+    }
+    /* Both are queued by then, but on a busy machine, where less is tried. */
+    pause_ms(300);
+    zkl_guard_free(guards[0]);
+    unblock(&b);
+    UNTIL(told_calls(&kept) == 1);
+    UNTIL(told_finalized(&freed) == 1);
+    CHECK(freed.calls == 0);
+    zkl_guard_free(guards[1]);
+    UNTIL(told_finalized(&kept) == 1);
+    for (int i = 0; i < 2; i++)
+        zkl_lock_free(locks[i]);
+    zkl_client_free(client);
+}
+
+static void a_client_that_has_followed_calls_back_behind_what_is_told(void)
+{
+    blocker b;
+    static told t;
+    told_init(&t);
+    zhandle_t *first = opened(), *second = opened();
+    zkl_client *client = adopted(first), *other = connected();
+    block_callbacks(&b, client);
+    UNTIL(zoo_state(second) == ZOO_CONNECTED_STATE);
+    GIVES(OK, zkl_client_follow(client, second));
+    zkl_lock *lock = lock_on(client, "/behind"), *same = lock_on(other, "/behind");
+    GIVES(OK, zkl_lock_acquire_async(lock, ZKL_FOREVER, tell_done, &t, finalize, NULL));
+    UNTIL(contenders_of(same) == 1);
+    pause_ms(300);
+    CHECK(told_calls(&t) == 0);
+    unblock(&b);
+    UNTIL(told_finalized(&t) == 1);
+    CHECK(t.calls == 1 && t.result == OK);
+    zkl_guard_free(t.guard);
+    zkl_lock_free(lock);
+    zkl_lock_free(same);
+    zkl_client_free(client);
+    zkl_client_free(other);
+    CHECK(zookeeper_close(first) == ZOK && zookeeper_close(second) == ZOK);
+}
+
 int main(int argc, char **argv)
 {
     begin(argc, argv);
@@ -380,5 +442,7 @@ int main(int argc, char **argv)
     a_loss_by_the_end_of_the_client_is_not_told_of_a_guard_that_was_given_up();
     a_descriptor_waits_for_no_callback();
     a_queued_outcome_is_told_as_things_are_when_it_is();
+    a_queued_request_is_not_told_of_a_guard_that_was_freed();
+    a_client_that_has_followed_calls_back_behind_what_is_told();
     return 0;
 }

@@ -1,8 +1,11 @@
 //! The holders of a lock, as somebody sees them who does not contend.
 
+use std::thread;
 use std::time::Duration;
 
-use test_support::{TIMEOUT, acquire_in_background, session_id, wait_for_another_session};
+use test_support::{
+    TIMEOUT, acquire_in_background, expect_blocked, session_id, wait_for_another_session,
+};
 use zklock::{Access, Contender, Holders, LockError};
 use zklock_testing::Action;
 
@@ -44,6 +47,16 @@ each_store! {
         let error = holders.wait_timeout(TIMEOUT).expect("it ends").unwrap().unwrap_err();
         assert!(matches!(error, LockError::Closed { .. }), "{error:?}");
         assert!(holders.wait().is_none(), "nothing follows an error");
+    }
+
+    fn who_waits_for_a_holder_hears_that_the_store_is_closed(place) {
+        let mut holders = place.lock().watch_holder();
+        assert_eq!(next(&mut holders), None);
+        let waiting = thread::spawn(move || holders.wait());
+        expect_blocked([&waiting]);
+        place.close();
+        let error = waiting.join().unwrap().unwrap().unwrap_err();
+        assert!(matches!(error, LockError::Closed { .. }), "{error:?}");
     }
 }
 

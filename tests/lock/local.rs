@@ -73,6 +73,17 @@ fn what_is_under_way_ends_when_the_store_is_closed() {
 }
 
 #[test]
+fn the_store_of_the_process_stays_open_whoever_closes_it() {
+    let [store, other] = [(); 2].map(|()| zklock::connect("local:").wait().unwrap());
+    let guard = store.lock("/locks/of-the-process").acquire().wait().unwrap();
+    other.close().wait().unwrap();
+    assert_eq!(guard.state(), GuardState::Held);
+    guard.release().wait().unwrap();
+    let next = other.lock("/locks/of-the-process").acquire().within(TIMEOUT).wait();
+    next.unwrap().release().wait().unwrap();
+}
+
+#[test]
 fn stores_know_nothing_of_each_other_and_paths_nothing_of_other_paths() {
     let (one, other) = (LocalStore::new(), LocalStore::new());
     let guards = [one.lock("/a"), one.lock("/a/b"), other.lock("/a")]

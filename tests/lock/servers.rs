@@ -125,8 +125,16 @@ each_server! {
     fn a_server_that_is_gone_costs_the_lock_in_time_and_is_waited_for(server: SHORT) {
         let store = server.connect();
         let guard = store.lock(PATH).acquire().wait().unwrap();
-        let mut states = guard.states();
+        let (mut states, token) = (guard.states(), guard.fencing_token());
         assert_eq!(states.wait(), Some(GuardState::Held));
+        // It sits out an outage of more than a lease.
+        let mut holders = store.lock(PATH).watch_holder();
+        let next = thread::spawn(move || loop {
+            let holder = holders.wait().expect("it goes on").unwrap();
+            if let Some(holder) = holder.filter(|holder| holder.token != token) {
+                return holder.token;
+            }
+        });
         server.kill();
         assert_eq!(states.wait_timeout(TIMEOUT), Ok(Some(GuardState::Suspended)));
         assert_eq!(states.wait_timeout(TIMEOUT), Ok(Some(GuardState::Lost)));
@@ -136,8 +144,11 @@ each_server! {
         });
         let waiting = acquire_in_background(&store.lock(PATH));
         assert!(guard.release().wait().unwrap_err().is_lost());
+        thread::sleep(SHORT);
         server.start_again();
-        waiting.join().unwrap().unwrap().release().wait().unwrap();
+        let guard = waiting.join().unwrap().unwrap();
+        assert_eq!(next.join().unwrap(), guard.fencing_token());
+        guard.release().wait().unwrap();
     }
 }
 
