@@ -39,6 +39,19 @@ fn a_close_right_after_releases_ends_them_and_the_session() {
 }
 
 #[test]
+fn guards_are_lost_before_the_session_is_asked_to_end() {
+    let bench = Bench::untouched();
+    let client = bench.client();
+    let guards = hold(&client, 2);
+    let farewell = bench.proxy.hold(Rule::request(Op::CloseSession));
+    let closing = client.close();
+    farewell.wait_reached(TIMEOUT).unwrap();
+    assert!(guards.iter().all(Guard::is_lost));
+    farewell.release();
+    closing.wait().unwrap();
+}
+
+#[test]
 fn a_close_ends_what_is_held_while_events_and_replies_arrive() {
     let server = Server::start().unwrap();
     let writer = connect(&server);
