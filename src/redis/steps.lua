@@ -49,6 +49,10 @@ local longest = math.max(LEASE, tonumber(kept[4] or '0'))
 
 local function text(number) return string.format('%.0f', number) end
 
+local function keep_longest(lease)
+  if tonumber(kept[4] or '0') < lease then redis.call('HSET', P .. 'state', 'longest', text(lease)) end
+end
+
 local function keep_quiet(till)
   quiet = till
   redis.call('HSET', P .. 'state', 'run', RUN, 'quiet', text(till))
@@ -205,7 +209,10 @@ local steps = {}
 -- hold there may be unknown here: their holders believe in them for up to a lease after that answer.
 function steps.hello(before, age, longest_there)
   RUN = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
-  longest = math.max(longest, tonumber(longest_there) or 0)
+  local there = tonumber(longest_there) or 0
+  longest = math.max(longest, there)
+  -- Or the next step would take a quiet time of that length for one of a clock that was set back.
+  keep_longest(there)
   is_settled()
   if before ~= '' and before ~= RUN then
     local till = now - tonumber(age) + longest
@@ -216,7 +223,7 @@ end
 
 function steps.begin(session)
   end_late()
-  if tonumber(kept[4] or '0') < LEASE then redis.call('HSET', P .. 'state', 'longest', text(LEASE)) end
+  keep_longest(LEASE)
   is_settled()
   redis.call('ZADD', P .. 'sessions', text(now + LEASE), session)
   return {}

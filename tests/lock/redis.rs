@@ -428,6 +428,25 @@ fn a_client_that_comes_back_from_a_promoted_replica_lets_nobody_in_before_a_leas
 }
 
 #[test]
+fn a_server_in_the_place_of_another_waits_for_leases_longer_than_its_clients() {
+    const LONGER: Duration = Duration::from_secs(5);
+    let (old, new) = (server_with(BRIEF), Server::fresh(IN_MEMORY, BRIEF));
+    let (link, other_link) = (Link::to(old.addr()), Link::to(old.addr()));
+    let store = old.by(&link);
+    let _kept = store.lock("/locks/kept").acquire().wait().unwrap();
+    // Later, so it is a renewal that tells the first of it.
+    let other = patient(LONGER).connect(&old.address_at(other_link.address)).wait().unwrap();
+    let guard = other.lock(PATH).acquire().wait().unwrap();
+    std::thread::sleep(BRIEF);
+    other_link.lead_to(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
+    link.lead_to(new.addr());
+    old.kill();
+    let next = store.lock(PATH).acquire().within(TIMEOUT).wait().unwrap();
+    assert!(guard.is_lost(), "two hold");
+    next.release().wait().unwrap();
+}
+
+#[test]
 fn a_server_that_is_late_is_waited_for_as_long_as_the_program_says() {
     let server = Server::new();
     let link = Link::to(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
