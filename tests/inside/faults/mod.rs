@@ -354,11 +354,12 @@ fn is_lost_before_another_holds(place: Place, op: Op, fault: Fault) -> bool {
     let scene = Scene::new(place);
     let guard = scene.acquire(&scene.faulty);
     let looker = scene.other.lock(PATH);
-    let Some(holder) = looker.holder().wait().unwrap() else { return false };
+    // A busy database may not answer within a lease.
+    let Ok(Some(holder)) = looker.holder().wait() else { return false };
     scene.plan(op, fault);
-    if op == Op::Wanted {
-        // Looked at when somebody wants something.
-        let _ = looker.request_release(&holder, "please").wait().unwrap();
+    // Looked at when somebody wants something.
+    if op == Op::Wanted && looker.request_release(&holder, "please").wait().is_err() {
+        return false;
     }
     let comes = thread::scope(|scope| {
         let next = scope.spawn(|| {
