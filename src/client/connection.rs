@@ -66,3 +66,24 @@ impl Connection {
         self.unanswered >= HOPELESS && BootInstant::now() - self.answered_at > 3 * timeout
     }
 }
+
+#[cfg(all(test, not(zklock_loom)))]
+mod tests {
+    use super::*;
+    use crate::client::lease::Proof;
+
+    #[test]
+    fn a_session_counts_from_the_last_moment_before_its_handshake() {
+        let at = |ms| BootInstant::from_nanos(0) + Duration::from_millis(ms);
+        let lease = Lease::default();
+        lease.set_terms(Duration::from_secs(10), None);
+        let mut connection = Connection::new(at(1_000), false);
+        connection.is_absent(Some(HandleState::CONNECTING), at(1_100));
+        connection.is_absent(Some(HandleState::HANDSHAKE), at(5_000));
+        assert!(!connection.is_usable(&lease, at(8_000)), "no server has answered");
+        lease.answered(at(8_100), at(8_200), Proof::Write);
+        assert!(connection.is_usable(&lease, at(8_200)));
+        // Less the notice, a twentieth.
+        assert!(lease.is_proven_at(at(10_599)) && !lease.is_proven_at(at(10_600)));
+    }
+}

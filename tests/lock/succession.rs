@@ -373,6 +373,28 @@ fn who_had_no_room_to_watch_its_claim_lists_once_that_has_waited_for_long() {
 }
 
 #[test]
+fn who_has_no_room_to_watch_a_claim_of_its_own_client_does_not_hold_beside_it() {
+    const MAX_REQUEST: usize = 4096;
+    let bench = Bench::own();
+    let client = options().max_request(MAX_REQUEST).connect(&bench.proxy.hosts()).wait().unwrap();
+    let lock = bench.lock(&client, QUEUE);
+    let guard = lock.acquire().wait().unwrap();
+    // Room is left for half a claim.
+    let taken = MAX_REQUEST / 4 * 3 - (guard.claim_path().len() + 5) / 2;
+    guard.release().wait().unwrap();
+    let filler = format!("/{}", "x".repeat(taken));
+    let _watched = client.exists_and_watch(&filler).wait().unwrap();
+    let guard = lock.acquire().wait().unwrap();
+    let waiting = acquire_in_background(&lock);
+    eventually("it waits", || bench.claims(QUEUE).len() == 2);
+    // For several looks.
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(!waiting.is_finished() && guard.state() == GuardState::Held);
+    guard.release().wait().unwrap();
+    get(waiting).release().wait().unwrap();
+}
+
+#[test]
 fn a_waiter_that_gives_up_announces_nothing() {
     let bench = Bench::own();
     let [first, second, third] = acquainted(&bench, announcing);

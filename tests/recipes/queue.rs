@@ -387,6 +387,22 @@ fn an_element_that_is_removed_between_a_read_and_a_claim_is_not_delivered() {
 }
 
 #[test]
+fn an_element_that_is_changed_between_a_read_and_a_claim_is_delivered_as_it_is_by_then() {
+    let bench = Bench::shared();
+    let slow = bench.client().queue(&bench.path);
+    slow.put("a").wait().unwrap();
+    let claim = bench.proxy.hold(Rule::request(Ops::creates()).path_prefix(around(&bench)));
+    let taking = in_background(&slow);
+    claim.wait_reached(TIMEOUT).unwrap();
+    let element = bench.ask(|raw| raw.children(&bench.path)).unwrap().remove(0);
+    bench.ask(|raw| raw.set_data(&format!("{}/{element}", bench.path), b"b")).unwrap();
+    claim.release();
+    let delivery = taking.join().unwrap();
+    assert_eq!(delivery.data(), b"b");
+    delivery.done().wait().unwrap();
+}
+
+#[test]
 fn what_another_program_does_to_an_element_that_is_claimed_is_reported() {
     let bench = Bench::shared();
     let queue = queue(&bench);
