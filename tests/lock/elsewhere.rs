@@ -82,6 +82,36 @@ fn holder(at: &dyn Elsewhere) -> (Process, i64) {
     (holder, token)
 }
 
+/// Somebody deletes the row of a waiter's claim, and then that of the holder's.
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub fn rows_are_deleted<E: Elsewhere>(
+    start: impl Fn(Duration) -> E,
+    delete_number: impl Fn(&E, i64),
+) {
+    use test_support::{eventually, unless_it_stalls};
+    use zklock::LostReason;
+    const LEASE: Duration = Duration::from_secs(3);
+    unless_it_stalls(LEASE / 4, || {
+        let at = start(LEASE);
+        let (store, other) = (at.connect(), at.connect());
+        let guard = store.lock(PATH).acquire().wait().unwrap();
+        let waiting = acquire_in_background(&other.lock(PATH));
+        let waiter =
+            || other.lock(PATH).contenders().wait().unwrap().get(1).map(|waits| waits.token);
+        eventually("it waits", || waiter().is_some());
+        let before = waiter().unwrap();
+        delete_number(&at, before);
+        eventually("it waits again", || waiter().is_some_and(|now| now > before));
+        assert!(!waiting.is_finished());
+        delete_number(&at, guard.fencing_token());
+        assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
+        let next = waiting.join().unwrap().unwrap();
+        assert!(guard.release().wait().unwrap_err().is_lost());
+        assert_eq!(next.state(), GuardState::Held);
+        next.release().wait().unwrap();
+    });
+}
+
 each_elsewhere! {
     fn tokens_go_on_above_those_of_another_store(at: LONG) {
         let store = at.connect();

@@ -10,6 +10,7 @@ use test_support::{TIMEOUT, eventually};
 use zklock::{Code, Store};
 use zklock_testing::Database;
 
+use crate::elsewhere;
 use crate::endurance;
 use crate::place::Elsewhere;
 use crate::servers::{self, Refusals};
@@ -203,6 +204,16 @@ fn each_refusal_is_taken_for_what_it_is() {
     };
     let server = Server::with(LONG);
     refusals.are_taken_for_what_they_are(&server, |code| server.refuse(code, "refused here"));
+}
+
+#[test]
+fn a_row_that_somebody_deletes_is_a_lock_that_is_lost_or_a_claim_that_is_made_anew() {
+    let delete = |server: &Server, number| {
+        let delete = format!("DELETE FROM zklock_claim WHERE number = {number}");
+        // It may be the one that ends a deadlock.
+        eventually("the row is deleted", || server.try_to_ask(&delete).is_ok());
+    };
+    elsewhere::rows_are_deleted(Server::with, delete);
 }
 
 #[test]

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::process::Pid;
-use test_support::{
-    Process, TIMEOUT, acquire_in_background, child_about, eventually, say, unless_it_stalls,
-};
+use test_support::{Process, TIMEOUT, acquire_in_background, child_about, eventually, say};
 use tokio_postgres::SimpleQueryMessage;
-use zklock::{Code, GuardState, LockError, LostReason};
+use zklock::{Code, GuardState, LockError};
 use zklock_testing::Database;
 
+use crate::elsewhere;
 use crate::endurance;
 use crate::place::{Elsewhere, patient};
 use crate::servers::{self, Refusals};
@@ -188,25 +187,10 @@ fn a_server_that_takes_no_writes_and_a_user_who_may_make_none_are_refused_at_con
 
 #[test]
 fn a_row_that_somebody_deletes_is_a_lock_that_is_lost_or_a_claim_that_is_made_anew() {
-    unless_it_stalls(SHORT / 4, || {
-        let server = Server::with(SHORT);
-        let (store, other) = (server.connect(), server.connect());
-        let guard = store.lock(PATH).acquire().wait().unwrap();
-        let waiting = acquire_in_background(&other.lock(PATH));
-        let waiter =
-            || other.lock(PATH).contenders().wait().unwrap().get(1).map(|waits| waits.token);
-        eventually("it waits", || waiter().is_some());
-        let before = waiter().unwrap();
-        server.ask(&format!("DELETE FROM zklock_claim WHERE number = {before}"));
-        eventually("it waits again", || waiter().is_some_and(|now| now > before));
-        assert!(!waiting.is_finished());
-        server.ask(&format!("DELETE FROM zklock_claim WHERE number = {}", guard.fencing_token()));
-        assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
-        let next = waiting.join().unwrap().unwrap();
-        assert!(guard.release().wait().unwrap_err().is_lost());
-        assert_eq!(next.state(), GuardState::Held);
-        next.release().wait().unwrap();
-    });
+    let delete = |server: &Server, number| {
+        server.ask(&format!("DELETE FROM zklock_claim WHERE number = {number}"));
+    };
+    elsewhere::rows_are_deleted(Server::with, delete);
 }
 
 #[test]

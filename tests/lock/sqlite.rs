@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use tempfile::TempDir;
-use test_support::{
-    Process, TIMEOUT, acquire_in_background, child_about, eventually, say, unless_it_stalls,
-};
+use test_support::{Process, TIMEOUT, acquire_in_background, child_about, eventually, say};
 use zklock::StoreOptions;
 use zklock::{Access, Code, GuardState, LockError, LostReason};
 
+use crate::elsewhere;
 use crate::endurance::{self, Fault, pause};
 use crate::place::Elsewhere;
 
@@ -126,26 +125,10 @@ fn a_file_that_is_deleted_takes_its_locks_along_and_tokens_go_on() {
 
 #[test]
 fn a_row_that_somebody_deletes_is_a_lock_that_is_lost_or_a_claim_that_is_made_anew() {
-    unless_it_stalls(SHORT / 4, || {
-        let file = file_with(Duration::from_secs(3));
-        let (store, other) = (file.connect(), file.connect());
-        let guard = store.lock(PATH).acquire().wait().unwrap();
-        let waiting = acquire_in_background(&other.lock(PATH));
-        let waiter =
-            || other.lock(PATH).contenders().wait().unwrap().get(1).map(|waits| waits.token);
-        eventually("it waits", || waiter().is_some());
-        let before = waiter().unwrap();
-        let delete = "DELETE FROM zklock_claim WHERE number = ?1";
-        file.open().execute(delete, [before]).unwrap();
-        eventually("it waits again", || waiter().is_some_and(|now| now > before));
-        assert!(!waiting.is_finished());
-        file.open().execute(delete, [guard.fencing_token()]).unwrap();
-        assert_eq!(guard.lost().wait_timeout(TIMEOUT), Some(LostReason::Deleted));
-        let next = waiting.join().unwrap().unwrap();
-        assert!(guard.release().wait().unwrap_err().is_lost());
-        assert_eq!(next.state(), GuardState::Held);
-        next.release().wait().unwrap();
-    });
+    let delete = |file: &File, number| {
+        file.open().execute("DELETE FROM zklock_claim WHERE number = ?1", [number]).unwrap();
+    };
+    elsewhere::rows_are_deleted(file_with, delete);
 }
 
 /// As if another machine had begun to use the file, and holds the lock in it.

@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(each_host(&two), [first, second]);
         let ported = each_host(&with("host=a,b port=3"));
         assert_eq!(ported, ["host=a port=3", "host=b port=3"].map(with));
-        // The driver says what is wrong with it.
+        // The driver reports the wrong number of ports.
         let wrong = with("host=a,b port=1,2,3");
         assert_eq!(each_host(&wrong), std::slice::from_ref(&wrong));
     }

@@ -412,7 +412,7 @@ fn ready(args: &[&str]) -> test_support::Running {
     test_support::Running(child)
 }
 
-/// What a process has had of the processor, in hundredths of a second.
+/// The processor time of a process, in hundredths of a second.
 fn used(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields = stat.rsplit_once(") ").unwrap().1.split(' ');

@@ -35,7 +35,7 @@ impl Replica {
         start(&[&run[..], &service[..]].concat())
     }
 
-    /// What a readiness probe sees: the token of the replica, if it answers.
+    /// The token of the replica, if it answers: asks as a readiness probe does.
     fn ready(&self) -> Option<i64> {
         let mut stream = TcpStream::connect(self.port.addr()).ok()?;
         stream.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
